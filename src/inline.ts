@@ -1,0 +1,143 @@
+/**
+ * `enqueueAndWait` and `run`: asking, and staying until there is an answer.
+ *
+ * @module
+ */
+
+import type { Attempts, Ending } from './attempts.ts'
+import { errorOf } from './attempts.ts'
+import { decode } from './codec.ts'
+import type { Counters } from './counters.ts'
+import { JobFailedError } from './errors.ts'
+import type { LeaseKeeper } from './leases.ts'
+import type { Handler, RunOptions, WaitOptions } from './options.ts'
+import type { Producer } from './producer.ts'
+import type { CompletedRecord, FailedRecord, JobRecord, ProcessingRecord } from './record.ts'
+import { isTerminal } from './record.ts'
+import type { Settings } from './settings.ts'
+import { guardFunction, guardWait } from './settings.ts'
+import type { EnqueueItem } from './storage.ts'
+import type { TokenSource } from './tokens.ts'
+import type { Wait, Waiter } from './waiter.ts'
+
+/** The calls that wait. */
+export class Asker<TPayload, TResult> {
+  readonly #settings: Settings<TPayload, TResult>
+  readonly #tokens: TokenSource
+  readonly #counters: Counters
+  readonly #producer: Producer<TPayload, TResult>
+  readonly #waiter: Waiter
+  readonly #keeper: LeaseKeeper<TPayload>
+  readonly #attempts: Attempts<TPayload, TResult>
+
+  constructor(
+    settings: Settings<TPayload, TResult>,
+    tokens: TokenSource,
+    counters: Counters,
+    producer: Producer<TPayload, TResult>,
+    waiter: Waiter,
+    keeper: LeaseKeeper<TPayload>,
+    attempts: Attempts<TPayload, TResult>,
+  ) {
+    this.#settings = settings
+    this.#tokens = tokens
+    this.#counters = counters
+    this.#producer = producer
+    this.#waiter = waiter
+    this.#keeper = keeper
+    this.#attempts = attempts
+  }
+
+  async enqueueAndWait(id: string, payload: TPayload, options: WaitOptions = {}): Promise<TResult> {
+    const item = this.#producer.item(id, payload, options, null, true)
+    const wait = this.#open('enqueueAndWait', item, options, false)
+    try {
+      const { record } = await Promise.race([this.#producer.ask(item), wait.failed.promise])
+      if (isTerminal(record)) return this.#answer(record)
+      wait.follow(record.spec.incarnation)
+      const settled = (await wait.next()) as CompletedRecord | FailedRecord
+      this.#counters.replayed++
+      return this.#answer(settled)
+    } finally {
+      wait.close()
+    }
+  }
+
+  async run(
+    id: string,
+    payload: TPayload,
+    handler: Handler<TPayload, TResult>,
+    options: RunOptions = {},
+  ): Promise<TResult> {
+    guardFunction('handler', handler)
+    const { leaseMs, clock } = this.#settings
+    const item = this.#producer.item(id, payload, options, { generation: this.#tokens.next(), leaseMs }, true)
+    const wait = this.#open('run', item, options, true)
+    try {
+      let sentAt = clock.monotonic()
+      const first = await Promise.race([this.#producer.ask(item), wait.failed.promise])
+      let record: JobRecord = first.record
+      let leased = first.leased
+      wait.follow(record.spec.incarnation)
+      // Bounded by the wait's time-out, and each round by a lease or a back-off.
+      for (;;) {
+        if (leased) {
+          const ending = await this.#attempt(record as ProcessingRecord, sentAt, handler, wait)
+          if (ending.kind === 'completed') return decode(this.#settings.resultSerde, ending.result, 'result')
+          if (ending.kind === 'failed') throw this.#failure({ ...record, ...failedWith(ending) })
+        } else if (isTerminal(record)) {
+          return this.#answer(record)
+        }
+        const seen = await wait.next()
+        if (seen !== 'due') {
+          this.#counters.replayed++
+          return this.#answer(seen as CompletedRecord | FailedRecord)
+        }
+        sentAt = clock.monotonic()
+        const claimed = this.#producer.claim(id, { generation: this.#tokens.next(), leaseMs })
+        const taken = await Promise.race([claimed, wait.failed.promise])
+        leased = taken !== null && taken.spec.incarnation === first.record.spec.incarnation
+        if (leased) record = taken as ProcessingRecord
+      }
+    } finally {
+      wait.close()
+    }
+  }
+
+  #open(what: string, item: EnqueueItem, options: WaitOptions, takeover: boolean): Wait {
+    const { timeout = this.#settings.timeout, signal } = options
+    guardWait('options.timeout', timeout)
+    return this.#waiter.open(item.spec.id, what, timeout, signal, takeover)
+  }
+
+  async #attempt(
+    record: ProcessingRecord,
+    sentAt: number,
+    handler: Handler<TPayload, TResult>,
+    wait: Wait,
+  ): Promise<Ending> {
+    wait.running = true
+    try {
+      const lease = this.#keeper.add(record, sentAt)
+      const ended = new Promise<Ending>((resolve) => {
+        if (this.#attempts.prepare(lease, resolve) !== null) this.#attempts.begin(lease, handler)
+      })
+      return await Promise.race([ended, wait.failed.promise])
+    } finally {
+      wait.running = false
+    }
+  }
+
+  #answer(record: CompletedRecord | FailedRecord): TResult {
+    if (record.state === 'completed') return this.#producer.resultOf(record)
+    throw this.#failure(record)
+  }
+
+  #failure(record: FailedRecord): JobFailedError {
+    return new JobFailedError(record.spec.id, record.attempts, errorOf(record))
+  }
+}
+
+function failedWith(ending: Ending & { kind: 'failed' }): Omit<FailedRecord, 'spec' | 'attempts' | 'at'> {
+  return { state: 'failed', reason: 'error', error: ending.error, generation: null, settledAt: 0 }
+}

@@ -1,0 +1,232 @@
+/**
+ * The leases that this queue object holds: renewed by one heartbeat for all of them, measured on a clock that never jumps,
+ * given up when they can't be renewed in time; and the time handlers may take.
+ *
+ * @module
+ */
+
+import type { Clock, Timer } from './clock.ts'
+import { LeaseLostError } from './errors.ts'
+import type { Job } from './options.ts'
+import type { ProcessingRecord } from './record.ts'
+import type { StorageHandle } from './storage.ts'
+
+/** The job that a handler sees. Its signal is made when first read: most handlers never do, and it costs most of all. */
+export class LeasedJob<TPayload> implements Job<TPayload> {
+  readonly id: string
+  readonly payload: TPayload
+  readonly attempts: number
+  readonly maxAttempts: number
+  readonly createdAt: number
+  readonly generation: string
+  #controller: AbortController | null = null
+  #reason: unknown = null
+
+  constructor(record: ProcessingRecord, payload: TPayload) {
+    this.id = record.spec.id
+    this.payload = payload
+    this.attempts = record.attempts
+    this.maxAttempts = record.spec.maxAttempts
+    this.createdAt = record.spec.createdAt
+    this.generation = record.generation
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController()
+      if (this.#reason !== null) this.#controller.abort(this.#reason)
+    }
+    return this.#controller.signal
+  }
+
+  /** @internal */
+  abort(reason: Error): void {
+    if (this.#reason !== null) return
+    this.#reason = reason
+    this.#controller?.abort(reason)
+  }
+}
+
+/** One lease held here, from its claim until its verdict is stored. */
+export class Lease<TPayload> {
+  readonly record: ProcessingRecord
+  /** When it ends, by the monotonic clock, unless renewed. Counted from before the claim was sent: never too late. */
+  endsAt: number
+  /** When the handler's time is up, by the monotonic clock. */
+  readonly handlerEndsAt: number
+  job: LeasedJob<TPayload> | null = null
+  /** The verdict is decided: whatever the handler answers from now on comes too late. Set by {@link decide}. */
+  decided = false
+  /** Called when the verdict is decided: the slot is free, though the lease is held until the verdict is stored. */
+  onDecided: (() => void) | null = null
+  lost = false
+  startedAt = 0
+  startedMonotonic = 0
+
+  constructor(record: ProcessingRecord, endsAt: number, handlerEndsAt: number) {
+    this.record = record
+    this.endsAt = endsAt
+    this.handlerEndsAt = handlerEndsAt
+  }
+
+  /** Decides the verdict; false if it was decided before. */
+  decide(): boolean {
+    if (this.decided) return false
+    this.decided = true
+    this.onDecided?.()
+    return true
+  }
+}
+
+/** What the keeper tells. */
+export interface LeaseKeeperEvents<TPayload> {
+  /** The lease is someone else's, or could not be renewed in time; its job is aborted already. */
+  lost(lease: Lease<TPayload>): void
+  /** The handler's time is up. */
+  overdue(lease: Lease<TPayload>): void
+  /** The event loop did not turn for so long. */
+  blocked(blockedMs: number): void
+  error(error: unknown): void
+}
+
+/** Holds and renews leases. */
+export class LeaseKeeper<TPayload> {
+  readonly #clock: Clock
+  readonly #leaseMs: number
+  readonly #handlerTimeoutMs: number
+  readonly #handle: () => Promise<StorageHandle>
+  readonly #events: LeaseKeeperEvents<TPayload>
+  readonly #held = new Set<Lease<TPayload>>()
+  #beat: Timer | null = null
+  #beatDueAt = 0
+  #beating = false
+  #overdue: Timer | null = null
+  #onEmpty: (() => void)[] = []
+
+  constructor(
+    clock: Clock,
+    leaseMs: number,
+    handlerTimeoutMs: number,
+    handle: () => Promise<StorageHandle>,
+    events: LeaseKeeperEvents<TPayload>,
+  ) {
+    this.#clock = clock
+    this.#leaseMs = leaseMs
+    this.#handlerTimeoutMs = handlerTimeoutMs
+    this.#handle = handle
+    this.#events = events
+  }
+
+  get size(): number {
+    return this.#held.size
+  }
+
+  [Symbol.iterator](): Iterator<Lease<TPayload>> {
+    return this.#held[Symbol.iterator]()
+  }
+
+  /** Starts to keep the lease of a claim that was sent at `sentAt` by the monotonic clock. */
+  add(record: ProcessingRecord, sentAt: number): Lease<TPayload> {
+    const lease = new Lease<TPayload>(record, sentAt + this.#leaseMs, this.#clock.monotonic() + this.#handlerTimeoutMs)
+    this.#held.add(lease)
+    if (this.#beat === null && !this.#beating) this.#scheduleBeat(this.#leaseMs / 3)
+    if (this.#overdue === null && lease.handlerEndsAt !== Number.POSITIVE_INFINITY) this.#scheduleOverdue(lease)
+    return lease
+  }
+
+  /** Ends the keeping: the verdict is stored, or the lease is gone. */
+  remove(lease: Lease<TPayload>): void {
+    if (!this.#held.delete(lease) || this.#held.size > 0 || this.#onEmpty.length === 0) return
+    const waiting = this.#onEmpty
+    this.#onEmpty = []
+    for (const resolve of waiting) resolve()
+  }
+
+  /** Ends the timers. They are unref'ed and cost little, so that only a stop does this, not each last lease. */
+  stop(): void {
+    this.#beat?.clear()
+    this.#beat = null
+    this.#overdue?.clear()
+    this.#overdue = null
+  }
+
+  /** Resolves when no lease is held. */
+  empty(): Promise<void> {
+    if (this.#held.size === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#onEmpty.push(resolve))
+  }
+
+  #scheduleBeat(ms: number): void {
+    this.#beatDueAt = this.#clock.monotonic() + ms
+    this.#beat = this.#clock.timer(() => void this.#onBeat(), ms, false)
+  }
+
+  async #onBeat(): Promise<void> {
+    this.#beat = null
+    this.#beating = true
+    const now = this.#clock.monotonic()
+    const lateMs = now - this.#beatDueAt
+    if (lateMs > this.#leaseMs / 3) this.#events.blocked(lateMs)
+    // What was claimed or renewed a moment ago can wait for the next beat.
+    const due = [...this.#held].filter((lease) => lease.endsAt - now <= this.#leaseMs * 0.75)
+    let failed = false
+    if (due.length > 0) {
+      try {
+        await this.#renew(due, now)
+      } catch (error) {
+        failed = true
+        this.#events.error(error)
+      }
+    }
+    this.#giveUpEnded()
+    this.#beating = false
+    // A beat that failed is repeated soon: there are few chances before the lease ends.
+    if (this.#held.size > 0 && this.#beat === null) this.#scheduleBeat(this.#leaseMs / (failed ? 12 : 3))
+  }
+
+  async #renew(leases: readonly Lease<TPayload>[], sentAt: number): Promise<void> {
+    const handle = await this.#handle()
+    const leaseMs = this.#leaseMs
+    const answers = await handle.extend(
+      leases.map(({ record }) => ({ id: record.spec.id, generation: record.generation, leaseMs })),
+    )
+    for (let index = 0; index < leases.length; index++) {
+      const lease = leases[index] as Lease<TPayload>
+      if (!this.#held.has(lease)) continue
+      if (answers[index] === 'extended') lease.endsAt = sentAt + leaseMs
+      // A verdict on its way ends the lease, too: the settlement's answer will tell.
+      else if (!lease.decided) this.#lose(lease)
+    }
+  }
+
+  #giveUpEnded(): void {
+    const now = this.#clock.monotonic()
+    for (const lease of this.#held) if (lease.endsAt <= now && !lease.decided) this.#lose(lease)
+  }
+
+  #lose(lease: Lease<TPayload>): void {
+    if (lease.lost) return
+    lease.lost = true
+    lease.job?.abort(new LeaseLostError(lease.record.spec.id))
+    this.#events.lost(lease)
+  }
+
+  #scheduleOverdue(first: Lease<TPayload>): void {
+    const ms = first.handlerEndsAt - this.#clock.monotonic()
+    this.#overdue = this.#clock.timer(() => this.#onOverdue(), ms, false)
+  }
+
+  #onOverdue(): void {
+    this.#overdue = null
+    const now = this.#clock.monotonic()
+    // All have the same time, so they are overdue in the order in which they came.
+    for (const lease of this.#held) {
+      if (lease.decided) continue
+      if (lease.handlerEndsAt > now) {
+        this.#scheduleOverdue(lease)
+        return
+      }
+      this.#events.overdue(lease)
+    }
+  }
+}

@@ -1,0 +1,257 @@
+/**
+ * Asking: enqueue, cancel, read, keep longer. Calls of one tick travel together.
+ *
+ * @module
+ */
+
+import { errorOf } from './attempts.ts'
+import { Batcher } from './batcher.ts'
+import { decode, encodePayload } from './codec.ts'
+import type { Counters } from './counters.ts'
+import { guardDuration, guardId, InvalidArgumentError, PayloadMismatchError } from './errors.ts'
+import type { SafeEmitter } from './events.ts'
+import { limits } from './limits.ts'
+import type { CancelOutcome, TouchOutcome } from './machine.ts'
+import type { EnqueueOptions, EnqueueRequest } from './options.ts'
+import type { JobRecord, JobState } from './record.ts'
+import { isTerminal } from './record.ts'
+import type { Settings } from './settings.ts'
+import { readEnqueueOptions } from './settings.ts'
+import type { EnqueueAnswer, EnqueueItem, LeaseTerms, StorageHandle } from './storage.ts'
+import type { TokenSource } from './tokens.ts'
+
+/** The answer to `enqueue`. */
+export type EnqueueResult<TResult> =
+  /** The record was created by this call. */
+  | { status: 'queued' }
+  /** A record lives; a failed job's error is read with `getStatus`. */
+  | { status: 'duplicate'; existingState: JobState }
+  /** The job is done: its result, without another run. */
+  | { status: 'completed'; result: TResult }
+
+/** The answer to one item of `enqueueMany`: where `enqueue` would throw PayloadMismatchError, a status says so. */
+export type EnqueueManyResult<TResult> =
+  | EnqueueResult<TResult>
+  | { status: 'payload_mismatch'; existingState: JobState }
+
+/** What `getStatus` tells of a record. Times are ms since 1970 by the storage's clock. */
+export interface JobStatus<TResult> {
+  id: string
+  state: JobState
+  attempts: number
+  maxAttempts: number
+  createdAt: number
+  /** completed: what the handler answered. */
+  result?: TResult
+  /** failed: why; failing: why the last attempt failed. */
+  error?: Error
+  /** queued, failing: when the next attempt may start. */
+  availableAt?: number
+  /** processing: when the lease ends, unless renewed. */
+  leaseEndsAt?: number
+  /** completed, failed: when it was settled. */
+  settledAt?: number
+  /** completed, failed: until when it is kept. */
+  expiresAt?: number
+}
+
+/** The read and write calls of a queue that run no handler. */
+export class Producer<TPayload, TResult> {
+  readonly #settings: Settings<TPayload, TResult>
+  readonly #tokens: TokenSource
+  readonly #counters: Counters
+  readonly #emitter: SafeEmitter<TResult>
+  readonly #handle: () => Promise<StorageHandle>
+  readonly #enqueues: Batcher<EnqueueItem, EnqueueAnswer>
+  readonly #cancels: Batcher<string, CancelOutcome>
+  readonly #touches: Batcher<{ id: string; ttlMs: number }, TouchOutcome>
+  readonly #gets: Batcher<string, JobRecord | null>
+  readonly #claims: Batcher<{ id: string } & LeaseTerms, JobRecord | null>
+
+  constructor(
+    settings: Settings<TPayload, TResult>,
+    tokens: TokenSource,
+    counters: Counters,
+    emitter: SafeEmitter<TResult>,
+    handle: () => Promise<StorageHandle>,
+  ) {
+    this.#settings = settings
+    this.#tokens = tokens
+    this.#counters = counters
+    this.#emitter = emitter
+    this.#handle = handle
+    const gather = () => settings.storage.traits.gather
+    this.#enqueues = new Batcher(async (items) => (await (await handle()).enqueue(items)).answers, gather)
+    this.#cancels = new Batcher(async (ids) => (await handle()).cancel(ids), gather)
+    this.#touches = new Batcher(async (items) => (await handle()).touch(items), gather)
+    this.#gets = new Batcher(async (ids) => (await (await handle()).get(ids)).records, gather)
+    this.#claims = new Batcher((items) => this.#claimByIds(items), gather)
+  }
+
+  async enqueue(id: string, payload: TPayload, options?: EnqueueOptions): Promise<EnqueueResult<TResult>> {
+    const answer = await this.ask(this.item(id, payload, options, null, false))
+    if (answer.outcome === 'created') return { status: 'queued' }
+    const { record } = answer
+    if (record.state === 'completed') return { status: 'completed', result: this.resultOf(record) }
+    return { status: 'duplicate', existingState: record.state }
+  }
+
+  async enqueueMany(requests: Iterable<EnqueueRequest<TPayload>>): Promise<EnqueueManyResult<TResult>[]> {
+    const items: EnqueueItem[] = []
+    for (const request of guardIterable(requests)) {
+      const field = `items[${items.length}]`
+      if (typeof request !== 'object' || request === null) {
+        throw new InvalidArgumentError(field, 'an object with id and payload', request)
+      }
+      items.push(this.item(request.id, request.payload, request, null, false, field))
+    }
+    const results: EnqueueManyResult<TResult>[] = []
+    const handle = await this.#handle()
+    for (let from = 0; from < items.length; from += limits.callItemsMax) {
+      const slice = items.slice(from, from + limits.callItemsMax)
+      const { answers } = await handle.enqueue(slice)
+      for (let index = 0; index < slice.length; index++) {
+        results.push(this.#manyResult(slice[index] as EnqueueItem, answers[index] as EnqueueAnswer))
+      }
+    }
+    return results
+  }
+
+  #manyResult(item: EnqueueItem, answer: EnqueueAnswer): EnqueueManyResult<TResult> {
+    const { record } = answer
+    this.#count(item, answer)
+    if (answer.outcome === 'created') return { status: 'queued' }
+    if (answer.mismatch && item.rejectMismatch) return { status: 'payload_mismatch', existingState: record.state }
+    if (record.state === 'completed') return { status: 'completed', result: this.resultOf(record) }
+    return { status: 'duplicate', existingState: record.state }
+  }
+
+  /**
+   * An item out of a caller's arguments, all of them checked.
+   *
+   * @param lease - given by inline runs
+   * @param wait - whether the outcome will be waited for
+   */
+  item(
+    id: string,
+    payload: TPayload,
+    options: EnqueueOptions | undefined,
+    lease: LeaseTerms | null,
+    wait: boolean,
+    field = '',
+  ): EnqueueItem {
+    guardId(id, field === '' ? 'id' : `${field}.id`)
+    const settings = this.#settings
+    const enqueue = readEnqueueOptions(options, settings, field === '' ? 'options' : field)
+    const { encoded, fingerprint } = encodePayload(settings.payloadSerde, payload, settings.payloadBytesMax)
+    const { maxAttempts, resultTTL, failureTTL, delayMs, rejectMismatch } = enqueue
+    const incarnation = this.#tokens.next()
+    const spec = { id, incarnation, fingerprint, maxAttempts, resultTTL, failureTTL }
+    return { spec, payload: encoded, delayMs, rejectMismatch, lease, wait }
+  }
+
+  /**
+   * Sends one item.
+   *
+   * @throws {@link PayloadMismatchError} where that is to be rejected
+   */
+  async ask(item: EnqueueItem): Promise<EnqueueAnswer> {
+    const answer = await this.#enqueues.add(item)
+    this.#count(item, answer)
+    if (answer.mismatch && item.rejectMismatch) throw new PayloadMismatchError(item.spec.id)
+    return answer
+  }
+
+  #count(item: EnqueueItem, answer: EnqueueAnswer): void {
+    const { id } = item.spec
+    if (answer.outcome === 'created') {
+      this.#counters.claimed++
+      if (this.#emitter.has('queued')) this.#emitter.emit('queued', { id })
+      return
+    }
+    const existingState = answer.record.state
+    this.#counters.deduped++
+    if (answer.mismatch) {
+      this.#counters.mismatched++
+      this.#emitter.emit('mismatch', { id, existingState })
+    }
+    if (isTerminal(answer.record) && !(answer.mismatch && item.rejectMismatch)) this.#counters.replayed++
+    if (this.#emitter.has('duplicate')) this.#emitter.emit('duplicate', { id, existingState })
+  }
+
+  /** Leases one record by its id, if it is due; answers the record leased, or null. */
+  claim(id: string, lease: LeaseTerms): Promise<JobRecord | null> {
+    return this.#claims.add({ id, ...lease })
+  }
+
+  async #claimByIds(items: readonly ({ id: string } & LeaseTerms)[]): Promise<(JobRecord | null)[]> {
+    const first = items[0] as LeaseTerms
+    const ids = [...new Set(items.map((item) => item.id))]
+    const request = { generation: first.generation, leaseMs: first.leaseMs, limit: ids.length, ids }
+    const { jobs } = await (await this.#handle()).claim(request)
+    const leased = new Map<string, JobRecord>(jobs.map((record) => [record.spec.id, record]))
+    return items.map(({ id }) => {
+      // Of several callers for one id only the first has the lease.
+      const record = leased.get(id) ?? null
+      leased.delete(id)
+      return record
+    })
+  }
+
+  async cancel(id: string): Promise<{ status: CancelOutcome }> {
+    guardId(id)
+    const status = await this.#cancels.add(id)
+    if (status === 'cancelled') this.#emitter.emit('cancelled', { id })
+    return { status }
+  }
+
+  async updateResultTTL(id: string, ttlMs: number): Promise<{ status: TouchOutcome }> {
+    guardId(id)
+    guardDuration('ttlMs', ttlMs)
+    return { status: await this.#touches.add({ id, ttlMs }) }
+  }
+
+  async getResult(id: string): Promise<TResult | null> {
+    guardId(id)
+    const record = await this.#gets.add(id)
+    return record?.state === 'completed' ? this.resultOf(record) : null
+  }
+
+  async getStatus(id: string): Promise<JobStatus<TResult> | null> {
+    guardId(id)
+    const record = await this.#gets.add(id)
+    if (record === null) return null
+    const { state, spec, attempts, at } = record
+    const status: JobStatus<TResult> = {
+      id,
+      state,
+      attempts,
+      maxAttempts: spec.maxAttempts,
+      createdAt: spec.createdAt,
+    }
+    switch (record.state) {
+      case 'queued':
+        return { ...status, availableAt: at }
+      case 'processing':
+        return { ...status, leaseEndsAt: at }
+      case 'failing':
+        return { ...status, availableAt: at, error: errorOf(record) }
+      case 'completed':
+        return { ...status, result: this.resultOf(record), settledAt: record.settledAt, expiresAt: at }
+      case 'failed':
+        return { ...status, error: errorOf(record), settledAt: record.settledAt, expiresAt: at }
+    }
+  }
+
+  /** @throws {@link SerializationError} if what is stored can't be decoded */
+  resultOf(record: JobRecord & { state: 'completed' }): TResult {
+    return decode(this.#settings.resultSerde, record.result, 'result')
+  }
+}
+
+function guardIterable<T>(value: Iterable<T>): Iterable<T> {
+  if (typeof (value as Partial<Iterable<T>> | null)?.[Symbol.iterator] === 'function' && typeof value !== 'string') {
+    return value
+  }
+  throw new InvalidArgumentError('items', 'an iterable of { id, payload, … }', value)
+}

@@ -1,0 +1,178 @@
+/**
+ * The worker: decides when to ask the storage for jobs and how many, and hands them to its executor.
+ *
+ * @module
+ */
+
+import type { Clock, Timer } from './clock.ts'
+import type { Claimer, Exchange } from './exchange.ts'
+import type { Lease, LeaseKeeper } from './leases.ts'
+import { limits } from './limits.ts'
+import type { JobRecord } from './record.ts'
+import type { ClaimAnswer, ClaimRequest, StorageHandle, StorageTraits } from './storage.ts'
+import type { TokenSource } from './tokens.ts'
+
+/** Runs jobs. */
+export interface Executor<TPayload> {
+  /** How many more it can take now. */
+  capacity(): number
+  take(lease: Lease<TPayload>): void
+}
+
+/** What a worker is made of. */
+export interface WorkerParts<TPayload> {
+  readonly clock: Clock
+  readonly random: () => number
+  readonly traits: StorageTraits
+  readonly tokens: TokenSource
+  readonly leaseMs: number
+  readonly sweepIntervalMs: number
+  readonly exchange: Exchange
+  readonly keeper: LeaseKeeper<TPayload>
+  readonly executor: Executor<TPayload>
+  readonly handle: () => Promise<StorageHandle>
+  readonly onExhausted: (record: JobRecord) => void
+  readonly onIdle: () => void
+  readonly onError: (error: unknown) => void
+}
+
+/** How much longer each fruitless poll waits than the one before. */
+const pollGrowth = 1.5
+const sweepSlice = 1_000
+const sweepSlicesMax = 100
+
+/** Claims jobs while it is started and not paused. */
+export class Worker<TPayload> implements Claimer {
+  readonly #parts: WorkerParts<TPayload>
+  #started = false
+  #paused = false
+  /** Nothing was to be had; until a hint, a timer, or a poll says else. */
+  #idle = false
+  #pollMs: number
+  /** Ref'ed: a started worker keeps its process alive, as a listening server does. */
+  #wake: Timer | null = null
+  #wakeAt = Number.POSITIVE_INFINITY
+  #sweepTimer: Timer | null = null
+
+  constructor(parts: WorkerParts<TPayload>) {
+    this.#parts = parts
+    this.#pollMs = parts.traits.pollMs.min
+  }
+
+  start(): void {
+    this.#started = true
+    this.#idle = false
+    this.#parts.exchange.claimer = this
+    this.#scheduleSweep()
+    // Even when nothing can be asked for yet, the process must not end.
+    this.#wakeIn(this.#parts.traits.pollMs.max)
+    this.#parts.exchange.poke()
+  }
+
+  pause(): void {
+    this.#paused = true
+  }
+
+  resume(): void {
+    this.#paused = false
+    this.#idle = false
+    this.#parts.exchange.poke()
+  }
+
+  /** Claims no more. */
+  stop(): void {
+    this.#started = false
+    this.#parts.exchange.claimer = null
+    this.#wake?.clear()
+    this.#wake = null
+    this.#wakeAt = Number.POSITIVE_INFINITY
+    this.#sweepTimer?.clear()
+    this.#sweepTimer = null
+  }
+
+  /** Something may be due in `inMs`. */
+  hint(inMs: number): void {
+    if (!this.#started || !this.#idle) return
+    if (inMs > 0) {
+      this.#wakeIn(inMs)
+    } else {
+      this.#idle = false
+      this.#parts.exchange.poke()
+    }
+  }
+
+  /** The executor can take more. */
+  poke(): void {
+    this.#parts.exchange.poke()
+  }
+
+  request(): ClaimRequest | null {
+    if (!this.#started || this.#paused || this.#idle) return null
+    const limit = Math.min(this.#parts.executor.capacity(), limits.callItemsMax)
+    if (limit < 1) return null
+    return { generation: this.#parts.tokens.next(), limit, leaseMs: this.#parts.leaseMs }
+  }
+
+  receive(answer: ClaimAnswer, request: ClaimRequest, sentAt: number): void {
+    const { executor, exchange, keeper, traits } = this.#parts
+    for (const record of answer.exhausted) this.#parts.onExhausted(record)
+    for (const record of answer.jobs) executor.take(keeper.add(record, sentAt))
+    if (answer.jobs.length > 0 || answer.exhausted.length > 0) this.#pollMs = traits.pollMs.min
+    if (answer.jobs.length >= request.limit && answer.heldForMs <= 0) {
+      exchange.poke()
+      return
+    }
+    this.#idle = true
+    this.#parts.onIdle()
+    if (answer.heldForMs > 0) {
+      this.#wakeIn(answer.heldForMs)
+    } else {
+      this.#wakeIn(Math.min(answer.nextInMs ?? Number.POSITIVE_INFINITY, this.#nextPollMs()))
+    }
+  }
+
+  #nextPollMs(): number {
+    const { traits, random } = this.#parts
+    const ms = this.#pollMs
+    this.#pollMs = Math.min(traits.pollMs.max, ms * pollGrowth)
+    // Workers that went idle together must not poll together for ever.
+    return ms * (0.5 + random())
+  }
+
+  #wakeIn(ms: number): void {
+    const { clock } = this.#parts
+    const at = clock.monotonic() + ms
+    if (at >= this.#wakeAt) return
+    this.#wake?.clear()
+    this.#wakeAt = at
+    this.#wake = clock.timer(() => this.#onWake(), ms, true)
+  }
+
+  #onWake(): void {
+    this.#wake = null
+    this.#wakeAt = Number.POSITIVE_INFINITY
+    this.#idle = false
+    // Busy or paused: nothing will be asked for, and so nothing would arm the timer again.
+    if (this.#paused || this.#parts.executor.capacity() < 1) this.#wakeIn(this.#parts.traits.pollMs.max)
+    this.#parts.exchange.poke()
+  }
+
+  #scheduleSweep(): void {
+    const { clock, random, sweepIntervalMs } = this.#parts
+    const ms = sweepIntervalMs * (0.75 + random() / 2)
+    this.#sweepTimer = clock.timer(() => void this.#sweep(), ms, false)
+  }
+
+  async #sweep(): Promise<void> {
+    this.#sweepTimer = null
+    try {
+      const handle = await this.#parts.handle()
+      for (let slice = 0; slice < sweepSlicesMax && this.#started; slice++) {
+        if ((await handle.sweep(sweepSlice)) < sweepSlice) break
+      }
+    } catch (error) {
+      if (this.#started) this.#parts.onError(error)
+    }
+    if (this.#started) this.#scheduleSweep()
+  }
+}

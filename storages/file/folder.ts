@@ -1,0 +1,117 @@
+/**
+ * Which files a namespace's folder holds, by their names: `<epoch>.log`, one at a time being written, and
+ * `<epoch>-<part>.snap`, the state at the beginning of that epoch. Everything else in it is left alone, except what
+ * write-file-atomic left behind when its process was killed.
+ *
+ * @module
+ */
+
+import { createHash } from 'node:crypto'
+import path from 'node:path'
+import { errorCode } from './errors.ts'
+import type { FileSystem } from './file-system.ts'
+
+/** Temporary files of a snapshot that nobody finished are collected at this age. A living writer only has to begin anew. */
+const temporaryAgeMaxMs = 60_000
+
+/** What is in the folder. */
+export interface FolderListing {
+  /** Epochs of logs. */
+  readonly logs: ReadonlySet<number>
+  /** Snapshots' epochs, and the numbers of their parts. */
+  readonly snapshots: ReadonlyMap<number, ReadonlySet<number>>
+  /** Names of temporary files, and the epoch they were to be of. */
+  readonly temporaries: ReadonlyMap<string, number>
+  /** The newest epoch, of logs and snapshots; 0 if there is none. */
+  readonly newest: number
+}
+
+const logName = /^(\d{10})\.log$/
+const snapshotName = /^(\d{10})-(\d{5})\.snap$/
+const temporaryName = /^(\d{10})-\d{5}\.snap\.\d+$/
+
+/**
+ * The folder's name for a namespace: a hash, since namespaces may hold any characters and file systems may not tell upper
+ * from lower case.
+ */
+export function folderName(namespace: string): string {
+  return `queue-${createHash('sha256').update(namespace).digest('hex').slice(0, 32)}`
+}
+
+/** One namespace's folder. */
+export class Folder {
+  readonly path: string
+  readonly #fs: FileSystem
+
+  constructor(fs: FileSystem, folderPath: string) {
+    this.#fs = fs
+    this.path = folderPath
+  }
+
+  logPath(epoch: number): string {
+    return path.join(this.path, `${digits(epoch, 10)}.log`)
+  }
+
+  partPath(epoch: number, part: number): string {
+    return path.join(this.path, `${digits(epoch, 10)}-${digits(part, 5)}.snap`)
+  }
+
+  list(): FolderListing {
+    const logs = new Set<number>()
+    const snapshots = new Map<number, Set<number>>()
+    const temporaries = new Map<string, number>()
+    for (const name of this.#fs.list(this.path)) {
+      const log = logName.exec(name)
+      if (log !== null) logs.add(Number(log[1]))
+      const snapshot = snapshotName.exec(name)
+      if (snapshot !== null) {
+        const epoch = Number(snapshot[1])
+        const parts = snapshots.get(epoch)
+        if (parts === undefined) snapshots.set(epoch, new Set([Number(snapshot[2])]))
+        else parts.add(Number(snapshot[2]))
+      }
+      const temporary = temporaryName.exec(name)
+      if (temporary !== null) temporaries.set(name, Number(temporary[1]))
+    }
+    return { logs, snapshots, temporaries, newest: Math.max(0, ...logs, ...snapshots.keys()) }
+  }
+
+  /**
+   * Removes what is not needed any more once there is a whole snapshot of an epoch. The epoch before it is kept, so that
+   * the snapshot can be made again should it get lost.
+   */
+  collect(snapshotEpoch: number, now: number): void {
+    const { logs, snapshots, temporaries } = this.list()
+    // Oldest first: whenever this ends, what is left begins with a snapshot and goes on without a gap.
+    for (const epoch of [...logs].sort((a, b) => a - b)) {
+      if (epoch < snapshotEpoch - 1) this.#fs.remove(this.logPath(epoch))
+    }
+    for (const [epoch, parts] of snapshots) {
+      if (epoch >= snapshotEpoch - 1) continue
+      for (const part of parts) this.#fs.remove(this.partPath(epoch, part))
+    }
+    for (const [name, epoch] of temporaries) {
+      const file = path.join(this.path, name)
+      if (epoch <= snapshotEpoch || this.#isOld(file, now)) this.#fs.remove(file)
+    }
+  }
+
+  #isOld(file: string, now: number): boolean {
+    const modifiedAt = this.#fs.modifiedAt(file)
+    return modifiedAt !== null && now - modifiedAt > temporaryAgeMaxMs
+  }
+
+  /** Whether the folder itself is there. */
+  exists(): boolean {
+    try {
+      return this.#fs.status(this.path) !== null
+    } catch (error) {
+      if (errorCode(error) === 'ENOTDIR') return false
+      throw error
+    }
+  }
+}
+
+function digits(number: number, count: number): string {
+  return String(number).padStart(count, '0')
+}

@@ -1,0 +1,7 @@
+/**
+ * `askonce/memory`: records in this process's memory.
+ *
+ * @module
+ */
+
+export { MemoryStorage, type MemoryStorageOptions } from './memory-storage.ts'

@@ -1,0 +1,211 @@
+/**
+ * The records of one namespace in memory, with what has to be found fast: the due, the dead leases, the expired. All
+ * transitions are the machine's; this only keeps the indexes beside them. Memory is this table; File is this table and a log.
+ *
+ * @module
+ */
+
+import type { Answers, ClaimTerms, Command, Step } from '../../src/machine.ts'
+import { step } from '../../src/machine.ts'
+import type { JobRecord, JobState, ProcessingRecord } from '../../src/record.ts'
+import { forgottenFrom } from '../../src/record.ts'
+import { AtEntry, AtQueue, before } from './at-queue.ts'
+
+class Entry extends AtEntry<Entry> {
+  record: JobRecord
+  home: AtQueue<Entry> | null = null
+
+  constructor(record: JobRecord) {
+    super()
+    this.record = record
+  }
+}
+
+/** What a claim by due brought. */
+export interface TableClaim {
+  readonly jobs: ProcessingRecord[]
+  readonly exhausted: JobRecord[]
+}
+
+/** Bytes a record weighs beside its values: the objects, the map's slot, the indexes. Measured, rounded up. */
+const recordOverheadBytes = 400
+
+/** Records by id, indexed by time. */
+export class RecordTable {
+  readonly #entries = new Map<string, Entry>()
+  /** queued and failing, not inline. */
+  readonly #ready = new AtQueue<Entry>()
+  /** processing, not inline. */
+  readonly #leases = new AtQueue<Entry>()
+  /** terminal, and inline ones: by when they are forgotten. */
+  readonly #forgettable = new AtQueue<Entry>()
+  readonly #counts: { [state in JobState]: number } = { queued: 0, processing: 0, failing: 0, completed: 0, failed: 0 }
+  #order = 0
+  #bytes = 0
+  /** The namespace is held until then, ms since 1970. */
+  holdUntil = 0
+
+  /** Records kept, those past their end but not yet swept among them. */
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** What they weigh, roughly. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Records by state; those past their end but not yet swept are counted. */
+  get counts(): Readonly<{ [state in JobState]: number }> {
+    return this.#counts
+  }
+
+  /** The stored record, be it past its end or not; or null. */
+  get(id: string): JobRecord | null {
+    return this.#entries.get(id)?.record ?? null
+  }
+
+  /** Every stored record, in the map's order. */
+  *records(): Generator<JobRecord, void> {
+    for (const entry of this.#entries.values()) yield entry.record
+  }
+
+  /** One transition of one id. */
+  apply<C extends Command>(id: string, command: C, now: number): Step<Answers[C['type']]> {
+    const entry = this.#entries.get(id)
+    const done = step(entry === undefined ? null : entry.record, command, now)
+    this.#set(id, entry, done.record, now)
+    return done
+  }
+
+  /** Stores a record as it is, or removes it. */
+  put(id: string, record: JobRecord | null, now: number): void {
+    this.#set(id, this.#entries.get(id), record, now)
+  }
+
+  /** Leases what is due, in order: by `at`, then by arrival. */
+  claimDue(terms: ClaimTerms, limit: number, now: number): TableClaim {
+    const command = { type: 'claim', ...terms } as const
+    const jobs: ProcessingRecord[] = []
+    const exhausted: JobRecord[] = []
+    while (jobs.length < limit) {
+      const entry = this.#firstDue(now, terms.graceMs)
+      if (entry === null) break
+      const { record, answer } = step(entry.record, command, now)
+      this.#set(entry.record.spec.id, entry, record, now)
+      if (answer === 'leased') jobs.push(record as ProcessingRecord)
+      else if (answer === 'exhausted') exhausted.push(record as JobRecord)
+      // Only a clock that ran backwards makes the index and the machine disagree; the next call will see it.
+      else break
+    }
+    return { jobs, exhausted }
+  }
+
+  /** Due records without touching them, in order: for stores in which somebody else may win them. Cost: O(limit). */
+  dueIds(limit: number, now: number, graceMs: number, skip: (id: string) => boolean): string[] {
+    const taken: Entry[] = []
+    const ids: string[] = []
+    // Taking them out and putting them back keeps their `at` and order, hence their places.
+    while (ids.length < limit) {
+      const entry = this.#firstDue(now, graceMs)
+      if (entry === null) break
+      entry.home?.remove(entry)
+      taken.push(entry)
+      if (!skip(entry.record.spec.id)) ids.push(entry.record.spec.id)
+    }
+    for (const entry of taken) entry.home?.add(entry, entry.at, entry.order, false)
+    return ids
+  }
+
+  /** Until the next record is due, ms; 0 if one is; null if there is none. */
+  nextDueInMs(now: number, graceMs: number): number | null {
+    const ready = this.#ready.peek()
+    const lease = this.#leases.peek()
+    let at = Number.POSITIVE_INFINITY
+    if (ready !== null) at = ready.at
+    if (lease !== null) at = Math.min(at, lease.at + graceMs)
+    return at === Number.POSITIVE_INFINITY ? null : Math.max(0, at - now)
+  }
+
+  /** When the next record is to be forgotten, ms since 1970; null if none is. */
+  nextForgetAt(): number | null {
+    return this.#forgettable.peek()?.at ?? null
+  }
+
+  /** Removes records past their end, at most `limit`; answers how many. */
+  sweep(limit: number, now: number): number {
+    let swept = 0
+    while (swept < limit) {
+      const entry = this.#forgettable.peek()
+      if (entry === null || entry.at > now) break
+      this.#set(entry.record.spec.id, entry, null, now)
+      swept++
+    }
+    return swept
+  }
+
+  #firstDue(now: number, graceMs: number): Entry | null {
+    const ready = this.#ready.peek()
+    const lease = this.#leases.peek()
+    const readyIsDue = ready !== null && ready.at <= now
+    if (lease === null || lease.at + graceMs > now) return readyIsDue ? ready : null
+    return readyIsDue && before(ready, lease) ? ready : lease
+  }
+
+  #set(id: string, entry: Entry | undefined, record: JobRecord | null, now: number): void {
+    if (entry === undefined) {
+      if (record === null) return
+      const made = new Entry(record)
+      this.#entries.set(id, made)
+      this.#counts[record.state]++
+      this.#bytes += weigh(record)
+      this.#index(made, now)
+      return
+    }
+    if (entry.record === record) return
+    entry.home?.remove(entry)
+    entry.home = null
+    this.#counts[entry.record.state]--
+    this.#bytes -= weigh(entry.record)
+    if (record === null) {
+      this.#entries.delete(id)
+      return
+    }
+    entry.record = record
+    this.#counts[record.state]++
+    this.#bytes += weigh(record)
+    this.#index(entry, now)
+  }
+
+  #index(entry: Entry, now: number): void {
+    const { record } = entry
+    const forgetAt = forgottenFrom(record)
+    if (forgetAt !== Number.POSITIVE_INFINITY) {
+      entry.home = this.#forgettable
+      this.#forgettable.add(entry, forgetAt, this.#order++, true)
+    } else if (record.state === 'processing') {
+      entry.home = this.#leases
+      this.#leases.add(entry, record.at, this.#order++, true)
+    } else {
+      entry.home = this.#ready
+      this.#ready.add(entry, record.at, this.#order++, record.at <= now)
+    }
+  }
+}
+
+/** Bytes of a record, roughly: text counts as Latin-1, which is what V8 stores most text as. */
+function weigh(record: JobRecord): number {
+  let bytes = recordOverheadBytes + record.spec.id.length
+  switch (record.state) {
+    case 'completed':
+      if (record.result !== null) bytes += record.result.length
+      return bytes
+    case 'failed':
+      if (record.error !== null) bytes += record.error.length
+      return bytes
+    case 'failing':
+      return bytes + record.error.length + record.payload.length
+    default:
+      return bytes + record.payload.length
+  }
+}

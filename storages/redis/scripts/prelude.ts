@@ -1,0 +1,145 @@
+/**
+ * What the scripts share. A script's text is the prelude, the parts it names, and its own body; Redis keeps it compiled.
+ *
+ * Every script is called with two keys: `{tag}`, which never exists, and `{tag}:d`. The first is what makes a script wait
+ * (ASK, TRYAGAIN) while a Cluster moves its slot, instead of working on one half of the records: see the ADR 0201.
+ *
+ * @module
+ */
+
+/**
+ * KEYS: 1 never exists, 2 the due set. ARGV: 1 own channel or '', 2 '1' if PUBLISH can't tell who listens (Cluster).
+ *
+ * A record is one string: 1-13 createdAt, 14-26 at, 27 state (q p f, ended: C X E), 28 inline, 29-35 attempts, 36-42
+ * maxAttempts, 43-45 length of the generation, 46-49 of the spec, 50-53 of the channels; then these three, then the body.
+ * Body: q p payload; f lengths of the error (UTF-16 units 9, bytes 9), error, payload; ended: settledAt 13, outcome.
+ */
+export const prelude = /* lua */ `
+local call, sub, byte, fmt = redis.call, string.sub, string.byte, string.format
+local T = call('TIME')
+local us = T[1] * 1000000 + T[2]
+local now = (us - us % 1000) / 1000
+local base, due = KEYS[1] .. ':', KEYS[2]
+local rec, leases, fails, idle = base .. 'r:', base .. 'l', base .. 'f', base .. 'i'
+local own, blind = ARGV[1], ARGV[2] == '1'
+local key53, sl, pl, cl
+-- where spec, channels and body of a record start
+local function parts(v)
+  local k = sub(v, 43, 53)
+  if k ~= key53 then
+    key53, sl, pl, cl = k, tonumber(sub(k, 1, 3)), tonumber(sub(k, 4, 7)), tonumber(sub(k, 8, 11))
+  end
+  return 54 + sl, 54 + sl + pl, 54 + sl + pl + cl
+end
+-- incarnation, fingerprint, resultTTL, failureTTL
+local function spec(v, from)
+  return string.match(v, '^([^\\n]*)\\n([^\\n]*)\\n(%d+)\\n(%d+)', from or (parts(v)))
+end
+local function resultTTL(v) local _, _, ttl = spec(v) return tonumber(ttl) end
+local function failureTTL(v) local _, _, _, ttl = spec(v) return tonumber(ttl) end
+-- whether the record is past its end: Redis drops it within the millisecond, this is exact
+local function gone(v)
+  if byte(v, 27) > 96 then return byte(v, 28) == 49 and sub(v, 14, 26) + resultTTL(v) <= now end
+  return tonumber(sub(v, 14, 26)) <= now
+end
+-- all of a record but the body, and a little more; '' if there is none
+local function head(key)
+  local v = call('GETRANGE', key, 0, 1023)
+  if #v == 1024 then
+    local _, _, c = parts(v)
+    if c > 1024 then v = call('GETRANGE', key, 0, c + 18) end
+  end
+  return v
+end
+`
+
+/** Telling waiters and idle workers. `mine`: what the caller would have been told, as kind, id, text. */
+export const telling = /* lua */ `
+local mine = {}
+local function tell(channels, kind, id, text)
+  if #text > 65536 then text = '' end
+  local message
+  for channel in string.gmatch(channels, '%S+') do
+    if channel == own then
+      local n = #mine
+      mine[n + 1], mine[n + 2], mine[n + 3] = kind, id, text
+    else
+      message = message or (kind .. #id .. ':' .. id .. text)
+      call('PUBLISH', channel, message)
+    end
+  end
+end
+-- one idle worker hears that there is work: the one that asked last; dead ones are passed over
+local function wake()
+  while true do
+    local top = call('ZPOPMAX', idle)
+    if not top[1] then return end
+    if top[1] == own then mine[#mine + 1], mine[#mine + 2], mine[#mine + 3] = 'd', '', '0' return end
+    if tonumber(top[2]) > now and (call('PUBLISH', top[1], 'd0:0') > 0 or blind) then return end
+  end
+end
+`
+
+/** Ending a record: it lives on for \`ttl\` ms by its key's own expiry. Answers the record. */
+export const finishing = /* lua */ `
+local function finish(id, v, state, attempts, gen, ttl, outcome)
+  local at = now + ttl
+  local a, b, c = parts(v)
+  local ended = sub(v, 1, 13) .. at .. state .. '0' .. attempts .. sub(v, 36, 42) .. fmt('%03d', #gen)
+    .. sub(v, 46, 49) .. '0000' .. gen .. sub(v, a, b - 1) .. now .. outcome
+  call('SET', rec .. id, ended, 'PXAT', at - 1)
+  if c > b then tell(sub(v, b, c - 1), 's', id, ended) end
+  return ended
+end
+`
+
+/**
+ * Leasing one due record, given whole: \`take(id, v, gen, ms)\` answers the record as it was (the caller knows what a lease
+ * changes) or as it is, or false and the failed record if its attempts were used up. \`leased()\` must follow.
+ */
+export const taking = /* lua */ `
+local adds, drops = {}, {}
+local function take(id, v, gen, ms)
+  local attempts, inline, state = sub(v, 29, 35), byte(v, 28) == 49, byte(v, 27)
+  if state == 102 and not inline then call('SREM', fails, id) end
+  if attempts >= sub(v, 36, 42) then
+    drops[#drops + 1] = id
+    return false, finish(id, v, 'E', attempts, string.rep(' ', #gen), failureTTL(v), '')
+  end
+  attempts = attempts == '0000000' and '0000001' or fmt('%07d', attempts + 1)
+  local a, b, c = parts(v)
+  local front = (now + ms) .. 'p' .. sub(v, 28, 28) .. attempts .. sub(v, 36, 42)
+  if a - 54 == #gen and state ~= 102 then
+    call('SETRANGE', rec .. id, 13, front .. sub(v, 43, 53) .. gen)
+  else
+    if state == 102 then c = c + 18 + sub(v, c + 9, c + 17) end
+    v = sub(v, 1, 13) .. front .. fmt('%03d', #gen) .. sub(v, 46, 53) .. gen .. sub(v, a, b + cl - 1) .. sub(v, c)
+    call('SET', rec .. id, v)
+  end
+  if inline then
+    call('PEXPIREAT', rec .. id, now + ms + resultTTL(v) - 1)
+  else
+    local n = #adds
+    adds[n + 1], adds[n + 2] = us + ms * 1000 + n / 8, id
+  end
+  return v
+end
+local function leased()
+  if drops[1] then call('ZREM', leases, unpack(drops)) end
+  if adds[1] then call('ZADD', leases, unpack(adds)) end
+end
+`
+
+/** What a caller who holds no lease may see: ended records whole, open ones without their payload. */
+export const viewing = /* lua */ `
+local function view(key, v)
+  local state = byte(v, 27)
+  if state < 97 then return #v < 1024 and v or call('GET', key) end
+  local _, _, c = parts(v)
+  if state == 102 then
+    local bytes = tonumber(sub(v, c + 9, c + 17))
+    return call('GETRANGE', key, 0, c + 16 + bytes)
+  end
+  return sub(v, 1, c - 1)
+end
+`
