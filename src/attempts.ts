@@ -7,6 +7,7 @@
 import { decode, decodeError, encode, encodeError, toError } from './codec.ts'
 import type { Counters } from './counters.ts'
 import {
+  type AskonceError,
   AttemptsExhaustedError,
   guardDuration,
   HandlerTimeoutError,
@@ -16,26 +17,16 @@ import {
   UnrecoverableError,
 } from './errors.ts'
 import type { SafeEmitter } from './events.ts'
-import type { Exchange } from './exchange.ts'
-import type { Lease, LeaseKeeper } from './leases.ts'
+import type { Exchange, Pending } from './exchange.ts'
+import type { Ending, Lease, LeaseKeeper } from './leases.ts'
 import { LeasedJob } from './leases.ts'
 import { limits } from './limits.ts'
+import type { SettleOutcome } from './machine.ts'
 import type { AfterExecutionContext, Handler, Job } from './options.ts'
 import type { Encoded, JobRecord, Verdict } from './record.ts'
 import { complete, fail, release, retry } from './record.ts'
 import type { Settings } from './settings.ts'
 import type { StorageHandle } from './storage.ts'
-
-/** How an attempt ended, for who began it. */
-export type Ending =
-  | { readonly kind: 'completed'; readonly result: Encoded }
-  | { readonly kind: 'failed'; readonly error: Encoded }
-  /** Another attempt follows, after a failure or a release. */
-  | { readonly kind: 'again' }
-  /** The verdict was refused or could not be stored. */
-  | { readonly kind: 'lost' }
-
-type OnEnd = (ending: Ending) => void
 
 /** Makes attempts. */
 export class Attempts<TPayload, TResult> {
@@ -46,7 +37,6 @@ export class Attempts<TPayload, TResult> {
   readonly #keeper: LeaseKeeper<TPayload>
   readonly #exchange: Exchange
   readonly #handle: () => Promise<StorageHandle>
-  readonly #onEnd = new Map<Lease<TPayload>, OnEnd>()
 
   constructor(
     settings: Settings<TPayload, TResult>,
@@ -69,21 +59,19 @@ export class Attempts<TPayload, TResult> {
   /**
    * Makes the job that the handler will see.
    *
-   * @returns null if its payload can't be decoded: the job has been failed
+   * @param now - by the monotonic clock
+   * @returns false if its payload can't be decoded: the job has been failed
    */
-  prepare(lease: Lease<TPayload>, onEnd?: OnEnd): LeasedJob<TPayload> | null {
-    if (onEnd !== undefined) this.#onEnd.set(lease, onEnd)
-    lease.startedAt = this.#settings.clock.now()
-    lease.startedMonotonic = this.#settings.clock.monotonic()
+  prepare(lease: Lease<TPayload>, now: number): boolean {
+    lease.startedMonotonic = now
     try {
-      const payload = decode(this.#settings.payloadSerde, lease.record.payload, 'payload')
-      lease.job = new LeasedJob(lease.record, payload)
-      return lease.job
+      lease.job = new LeasedJob(lease.record, decode(this.#settings.payloadSerde, lease.record.payload, 'payload'))
+      return true
     } catch (error) {
       // No attempt can succeed, and there is no payload to show a hook.
       lease.decide()
       this.#storeFailure(lease, toError(error), this.#failureTTL(lease))
-      return null
+      return false
     }
   }
 
@@ -131,7 +119,7 @@ export class Attempts<TPayload, TResult> {
     }
     const delayMs = this.#delayBeforeNext(lease, thrown, error)
     if (delayMs !== null) {
-      this.#storeRetry(lease, error, delayMs)
+      this.#store(lease, retry(encodeError(thrownIn(error)), delayMs), undefined, error)
     } else if (this.#settings.afterExecution === undefined) {
       this.#storeFailure(lease, error, this.#failureTTL(lease))
     } else {
@@ -151,7 +139,7 @@ export class Attempts<TPayload, TResult> {
   giveBack(lease: Lease<TPayload>): void {
     if (!lease.decide()) return
     lease.job?.abort(new StoppedError('the handler'))
-    this.#store(lease, release(0), () => this.#end(lease, { kind: 'again' }))
+    this.#store(lease, release(0))
   }
 
   /** Tells of a record whose attempts were used up: it has just been settled by a claim. */
@@ -193,15 +181,17 @@ export class Attempts<TPayload, TResult> {
     } catch (error) {
       this.#emitter.emit('error', toError(error))
     }
-    this.#store(lease, release(retryAfterMs), () => this.#end(lease, { kind: 'again' }))
+    this.#store(lease, release(retryAfterMs))
   }
 
   async #afterExecution(
     lease: Lease<TPayload>,
     outcome: { status: 'completed'; result: TResult; ttl: number } | { status: 'failed'; error: Error; ttl: number },
   ): Promise<void> {
-    const { record, job, startedAt, startedMonotonic } = lease
+    const { record, job } = lease
     const { clock } = this.#settings
+    const finishedAt = clock.now()
+    const durationMs = clock.monotonic() - lease.startedMonotonic
     const context: AfterExecutionContext<TPayload, TResult> = {
       id: record.spec.id,
       payload: (job as LeasedJob<TPayload>).payload,
@@ -209,9 +199,9 @@ export class Attempts<TPayload, TResult> {
       maxAttempts: record.spec.maxAttempts,
       createdAt: record.spec.createdAt,
       workerId: this.#workerId,
-      startedAt,
-      finishedAt: clock.now(),
-      durationMs: clock.monotonic() - startedMonotonic,
+      startedAt: finishedAt - Math.round(durationMs),
+      finishedAt,
+      durationMs,
       ...outcome,
     }
     let ttl = outcome.ttl
@@ -242,73 +232,106 @@ export class Attempts<TPayload, TResult> {
       this.#storeFailure(lease, toError(error), this.#failureTTL(lease))
       return
     }
-    this.#store(lease, complete(encoded, ttl), () => {
-      const { record } = lease
-      this.#counters.completed++
-      if (this.#emitter.has('completed')) {
-        const durationMs = this.#settings.clock.monotonic() - lease.startedMonotonic
-        this.#emitter.emit('completed', { id: record.spec.id, result, attempts: record.attempts, durationMs })
-      }
-      this.#end(lease, { kind: 'completed', result: encoded })
-    })
+    this.#store(lease, complete(encoded, ttl), result)
   }
 
   #storeFailure(lease: Lease<TPayload>, error: Error, ttl: number): void {
-    const encoded = encodeError(thrownIn(error))
-    this.#store(lease, fail(encoded, ttl), () => {
-      this.#counters.failed++
-      const { attempts, spec } = lease.record
-      this.#emitter.emit('failed', { id: spec.id, error, attempts })
-      this.#end(lease, { kind: 'failed', error: encoded })
-    })
+    this.#store(lease, fail(encodeError(thrownIn(error)), ttl), undefined, error)
   }
 
-  #storeRetry(lease: Lease<TPayload>, error: Error, delayMs: number): void {
-    this.#store(lease, retry(encodeError(thrownIn(error)), delayMs), () => {
-      this.#counters.retried++
-      const { attempts, spec } = lease.record
-      this.#emitter.emit('retrying', { id: spec.id, error, attempts, delayMs })
-      this.#end(lease, { kind: 'again' })
-    })
+  #store(lease: Lease<TPayload>, verdict: Verdict, result?: TResult, error?: Error): void {
+    this.#exchange.settle(new Settling(this, lease, verdict, result, error))
   }
 
-  #store(lease: Lease<TPayload>, verdict: Verdict, stored: () => void): void {
-    const { spec, attempts, generation } = lease.record
-    let told = stored
-    this.#exchange.settle({
-      id: spec.id,
-      generation,
-      verdict,
-      settled: (outcome) => {
-        this.#keeper.remove(lease)
-        if (outcome === 'settled') {
-          told()
-          return
-        }
-        if (outcome === 'stale') {
-          this.#counters.stale_ignored++
-          this.#emitter.emit('stale', { id: spec.id, attempts })
-        }
-        this.#end(lease, { kind: 'lost' })
-      },
-      refused: (error) => {
-        if (verdict.kind === 'fail') return null
-        const encoded = encodeError(error)
-        told = () => {
-          this.#counters.failed++
-          this.#emitter.emit('failed', { id: spec.id, error, attempts })
-          this.#end(lease, { kind: 'failed', error: encoded })
-        }
-        return fail(encoded, this.#failureTTL(lease))
-      },
-    })
+  /** @internal The storage answered a verdict; null: it never will. */
+  conclude(settling: Settling<TPayload, TResult>, outcome: SettleOutcome | null): void {
+    const { lease, verdict } = settling
+    this.#keeper.remove(lease)
+    if (outcome === 'settled') {
+      this.#tell(settling)
+      if (lease.onEnd !== null) lease.onEnd(endingOf(verdict))
+      return
+    }
+    if (outcome === 'stale') {
+      this.#counters.stale_ignored++
+      this.#emitter.emit('stale', { id: settling.id, attempts: lease.record.attempts })
+    }
+    lease.onEnd?.({ kind: 'lost' })
   }
 
-  #end(lease: Lease<TPayload>, ending: Ending): void {
-    const onEnd = this.#onEnd.get(lease)
-    if (onEnd === undefined) return
-    this.#onEnd.delete(lease)
-    onEnd(ending)
+  #tell(settling: Settling<TPayload, TResult>): void {
+    const { id, lease, verdict } = settling
+    const { attempts } = lease.record
+    switch (verdict.kind) {
+      case 'complete': {
+        this.#counters.completed++
+        if (!this.#emitter.has('completed')) return
+        const durationMs = this.#settings.clock.monotonic() - lease.startedMonotonic
+        this.#emitter.emit('completed', { id, result: settling.result as TResult, attempts, durationMs })
+        return
+      }
+      case 'fail':
+        this.#counters.failed++
+        this.#emitter.emit('failed', { id, error: settling.error as Error, attempts })
+        return
+      case 'retry':
+        this.#counters.retried++
+        this.#emitter.emit('retrying', { id, error: settling.error as Error, attempts, delayMs: verdict.delayMs })
+        return
+      case 'release':
+    }
+  }
+}
+
+/** One verdict on its way to the storage. */
+class Settling<TPayload, TResult> implements Pending {
+  readonly lease: Lease<TPayload>
+  readonly id: string
+  readonly generation: string
+  verdict: Verdict
+  readonly result: TResult | undefined
+  error: Error | undefined
+  readonly #attempts: Attempts<TPayload, TResult>
+
+  constructor(
+    attempts: Attempts<TPayload, TResult>,
+    lease: Lease<TPayload>,
+    verdict: Verdict,
+    result: TResult | undefined,
+    error: Error | undefined,
+  ) {
+    this.#attempts = attempts
+    this.lease = lease
+    this.id = lease.record.spec.id
+    this.generation = lease.record.generation
+    this.verdict = verdict
+    this.result = result
+    this.error = error
+  }
+
+  settled(outcome: SettleOutcome | null): void {
+    this.#attempts.conclude(this, outcome)
+  }
+
+  refused(error: AskonceError): boolean {
+    if (this.verdict.kind === 'fail') return false
+    // Running the handler again would answer the same: the job fails.
+    this.error = error
+    this.verdict = fail(encodeError(error), this.lease.record.spec.failureTTL)
+    return true
+  }
+}
+
+const again: Ending = Object.freeze({ kind: 'again' })
+
+function endingOf(verdict: Verdict): Ending {
+  switch (verdict.kind) {
+    case 'complete':
+      return { kind: 'completed', result: verdict.result }
+    case 'fail':
+      return { kind: 'failed', error: verdict.error }
+    default:
+      return again
   }
 }
 

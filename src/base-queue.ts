@@ -19,9 +19,11 @@ import { limits } from './limits.ts'
 import type { CancelOutcome, TouchOutcome } from './machine.ts'
 import type {
   BatchHandler,
+  CallbackHandler,
   EnqueueOptions,
   EnqueueRequest,
   Handler,
+  PromiseHandler,
   QueueOptions,
   RunOptions,
   WaitOptions,
@@ -167,6 +169,13 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
    *
    * @throws as {@link enqueueAndWait}
    */
+  run(id: string, payload: TPayload, handler: PromiseHandler<TPayload, TResult>, options?: RunOptions): Promise<TResult>
+  run(
+    id: string,
+    payload: TPayload,
+    handler: CallbackHandler<TPayload, TResult>,
+    options?: RunOptions,
+  ): Promise<TResult>
   run(id: string, payload: TPayload, handler: Handler<TPayload, TResult>, options?: RunOptions): Promise<TResult> {
     return this.#asker.run(id, payload, handler, options)
   }
@@ -209,6 +218,8 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
    * @param handler - answers by value or promise, or by a callback if it has a second parameter
    * @throws {@link StateError} if there is a handler already
    */
+  execute(handler: PromiseHandler<TPayload, TResult>, options?: { concurrency?: number }): this
+  execute(handler: CallbackHandler<TPayload, TResult>, options?: { concurrency?: number }): this
   execute(handler: Handler<TPayload, TResult>, options: { concurrency?: number } = {}): this {
     guardFunction('handler', handler)
     const { concurrency = this.#settings.concurrency } = options

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { AskonceError, StorageError } from './errors.ts'
+import { isItemError } from './errors.ts'
 import { limits } from './limits.ts'
 
 /** When gathered calls are sent; see `StorageTraits.gather`. */
@@ -18,31 +18,30 @@ export function later(gather: Gather, callback: () => void): void {
 
 interface Call<Item, Answer> {
   readonly item: Item
-  readonly resolve: (answer: Answer) => void
+  readonly map: (item: Item, answer: Answer) => unknown
+  readonly resolve: (value: never) => void
   readonly reject: (error: unknown) => void
 }
 
 /** Gathers items and sends them together; each caller gets the answer to its own. */
 export class Batcher<Item, Answer> {
-  readonly #send: (items: readonly Item[]) => Promise<readonly (Answer | AskonceError)[]>
-  readonly #gather: () => Gather
+  readonly #send: (items: readonly Item[]) => Promise<readonly Answer[]>
+  readonly #gather: Gather
   #calls: Call<Item, Answer>[] = []
 
-  /**
-   * @param send - answers in the items' order; an AskonceError in place of an answer rejects that caller alone
-   * @param gather - asked at each first item
-   */
-  constructor(
-    send: (items: readonly Item[]) => Promise<readonly (Answer | AskonceError)[]>,
-    gather: () => Gather = () => 'microtask',
-  ) {
+  /** @param send - answers in the items' order */
+  constructor(send: (items: readonly Item[]) => Promise<readonly Answer[]>, gather: Gather) {
     this.#send = send
     this.#gather = gather
   }
 
-  add(item: Item): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      if (this.#calls.push({ item, resolve, reject }) === 1) later(this.#gather(), this.#flush)
+  /**
+   * @param map - makes of the answer what the caller gets; throwing rejects that caller alone. Given here, it spares a
+   * promise a call.
+   */
+  add<T>(item: Item, map: (item: Item, answer: Answer) => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (this.#calls.push({ item, map, resolve, reject }) === 1) later(this.#gather, this.#flush)
     })
   }
 
@@ -55,23 +54,32 @@ export class Batcher<Item, Answer> {
   }
 
   async #exchange(calls: readonly Call<Item, Answer>[]): Promise<void> {
+    let answers: readonly Answer[]
     try {
-      const answers = await this.#send(calls.map((call) => call.item))
-      for (let index = 0; index < calls.length; index++) {
-        const call = calls[index] as Call<Item, Answer>
-        const answer = answers[index] as Answer | AskonceError
-        if (answer instanceof AskonceError) call.reject(answer)
-        else call.resolve(answer)
-      }
+      answers = await this.#send(calls.map((call) => call.item))
     } catch (error) {
-      // An error that repeating won't mend may be one item's alone: the others must not suffer for it.
-      if (calls.length > 1 && error instanceof AskonceError && !(error instanceof StorageError && error.retryable)) {
+      // The others must not suffer for one item.
+      if (calls.length > 1 && isItemError(error)) {
         const half = calls.length >> 1
         await this.#exchange(calls.slice(0, half))
         await this.#exchange(calls.slice(half))
       } else {
         for (const call of calls) call.reject(error)
       }
+      return
+    }
+    for (let index = 0; index < calls.length; index++) {
+      const call = calls[index] as Call<Item, Answer>
+      try {
+        call.resolve(call.map(call.item, answers[index] as Answer) as never)
+      } catch (error) {
+        call.reject(error)
+      }
     }
   }
+}
+
+/** Hands the answer on as it is. */
+export function asIs<Answer>(_item: unknown, answer: Answer): Answer {
+  return answer
 }

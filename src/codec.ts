@@ -89,9 +89,15 @@ export function encodePayload<T>(serde: Serde<T>, value: T, bytesMax: number): E
   return { encoded, fingerprint: fingerprint(basis) }
 }
 
+const digestLength = 22
+const digestBytes = Buffer.alloc(digestLength)
+
 /** 128 bits of SHA-256: no pair of payloads collides by chance or by intent (NIST SP 800-107, 5.1). */
 function fingerprint(basis: Encoded): string {
-  return hash('sha256', basis, 'base64url').slice(0, 22)
+  const digest = hash('sha256', basis, 'base64url')
+  // A slice would keep the whole digest in memory with every record; this copies.
+  digestBytes.write(digest, 0, digestLength, 'latin1')
+  return digestBytes.toString('latin1', 0, digestLength)
 }
 
 /** Whether `JSON.stringify(value)` is canonical as it is: a cheap look that spares most payloads the sorting. */

@@ -258,6 +258,18 @@ named(StorageError, 'StorageError')
 named(StorageFullError, 'StorageFullError')
 named(StorageClosedError, 'StorageClosedError')
 
+const itemCodes = new Set<AskonceErrorCode>([
+  'ASKONCE_INVALID_ARGUMENT',
+  'ASKONCE_TOO_LARGE',
+  'ASKONCE_SERIALIZATION',
+  'ASKONCE_STORAGE_FULL',
+])
+
+/** Whether a storage call failed for what single items are: the others of the call may well succeed without them. */
+export function isItemError(error: unknown): error is AskonceError {
+  return error instanceof AskonceError && itemCodes.has(error.code)
+}
+
 /** What a value is, without showing its content: errors must not carry payloads or secrets. Numbers are shown. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'

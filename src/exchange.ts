@@ -6,21 +6,17 @@
  */
 
 import type { Clock, Timer } from './clock.ts'
-import { AskonceError, StoppedError, StorageClosedError, StorageError } from './errors.ts'
+import { type AskonceError, isItemError, StoppedError, StorageClosedError } from './errors.ts'
 import { limits } from './limits.ts'
 import type { SettleOutcome } from './machine.ts'
-import type { Verdict } from './record.ts'
-import type { ClaimAnswer, ClaimRequest, SettleAnswers, StorageHandle } from './storage.ts'
+import type { ClaimAnswer, ClaimRequest, SettleAnswers, Settlement, StorageHandle } from './storage.ts'
 
 /** A verdict to be stored. */
-export interface Pending {
-  readonly id: string
-  readonly generation: string
-  verdict: Verdict
+export interface Pending extends Settlement {
   /** Gets the answer; null if there will be none: the storage closed, or refused even the error. */
   settled(outcome: SettleOutcome | null): void
-  /** Answers the verdict to give instead, when the storage will never take this one; null to give up. */
-  refused(error: AskonceError): Verdict | null
+  /** The storage will never take this verdict: it is replaced by one that tells so. False to give up. */
+  refused(error: AskonceError): boolean
 }
 
 /** Who wants jobs. */
@@ -134,7 +130,7 @@ export class Exchange {
       try {
         answers = await handle.settle(pending, request)
       } catch (error) {
-        if (!isFinal(error)) throw error
+        if (!isItemError(error)) throw error
         // Some verdict can never be stored: it alone must give way. The claim, if any, is asked for again later.
         await this.#settleApart(handle, pending, error)
         return
@@ -154,7 +150,7 @@ export class Exchange {
           item.settled((await handle.settle([item], null)).answers[0] as SettleOutcome)
           continue
         } catch (own) {
-          if (!isFinal(own)) {
+          if (!isItemError(own)) {
             this.#failed([item], own)
             continue
           }
@@ -162,13 +158,8 @@ export class Exchange {
         }
       }
       this.#onError(error)
-      const instead = item.refused(error)
-      if (instead === null) {
-        item.settled(null)
-      } else {
-        item.verdict = instead
-        this.#pending.push(item)
-      }
+      if (item.refused(error)) this.#pending.push(item)
+      else item.settled(null)
     }
   }
 
@@ -197,11 +188,4 @@ export class Exchange {
     this.#onFlushed = []
     for (const resolve of waiting) resolve()
   }
-}
-
-/** Whether repeating the call as it is can't help. */
-function isFinal(error: unknown): error is AskonceError {
-  if (!(error instanceof AskonceError)) return false
-  if (error instanceof StorageClosedError || error instanceof StoppedError) return false
-  return !(error instanceof StorageError && error.retryable)
 }

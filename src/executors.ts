@@ -27,8 +27,8 @@ export class SingleExecutor<TPayload, TResult> implements Executor<TPayload> {
     return this.#free
   }
 
-  take(lease: Lease<TPayload>): void {
-    if (this.#attempts.prepare(lease) === null) return
+  take(lease: Lease<TPayload>, now: number): void {
+    if (!this.#attempts.prepare(lease, now)) return
     this.#free--
     lease.onDecided = this.#release
     this.#attempts.begin(lease, this.#handler)
@@ -69,8 +69,8 @@ export class BatchExecutor<TPayload, TResult> implements Executor<TPayload> {
     return Math.max(0, this.#freeCalls * this.#size - this.#gathering.length)
   }
 
-  take(lease: Lease<TPayload>): void {
-    if (this.#attempts.prepare(lease) === null) return
+  take(lease: Lease<TPayload>, now: number): void {
+    if (!this.#attempts.prepare(lease, now)) return
     this.#gathering.push(lease)
     if (this.#gathering.length >= this.#size) this.#flush()
     else if (this.#timer === null) this.#timer = this.#clock.timer(() => this.#flush(), this.#waitMs, true)

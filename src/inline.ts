@@ -4,12 +4,12 @@
  * @module
  */
 
-import type { Attempts, Ending } from './attempts.ts'
+import type { Attempts } from './attempts.ts'
 import { errorOf } from './attempts.ts'
 import { decode } from './codec.ts'
 import type { Counters } from './counters.ts'
 import { JobFailedError } from './errors.ts'
-import type { LeaseKeeper } from './leases.ts'
+import type { Ending, LeaseKeeper } from './leases.ts'
 import type { Handler, RunOptions, WaitOptions } from './options.ts'
 import type { Producer } from './producer.ts'
 import type { CompletedRecord, FailedRecord, JobRecord, ProcessingRecord } from './record.ts'
@@ -118,9 +118,11 @@ export class Asker<TPayload, TResult> {
   ): Promise<Ending> {
     wait.running = true
     try {
-      const lease = this.#keeper.add(record, sentAt)
+      const now = this.#settings.clock.monotonic()
+      const lease = this.#keeper.add(record, sentAt, now)
       const ended = new Promise<Ending>((resolve) => {
-        if (this.#attempts.prepare(lease, resolve) !== null) this.#attempts.begin(lease, handler)
+        lease.onEnd = resolve
+        if (this.#attempts.prepare(lease, now)) this.#attempts.begin(lease, handler)
       })
       return await Promise.race([ended, wait.failed.promise])
     } finally {

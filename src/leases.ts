@@ -8,7 +8,7 @@
 import type { Clock, Timer } from './clock.ts'
 import { LeaseLostError } from './errors.ts'
 import type { Job } from './options.ts'
-import type { ProcessingRecord } from './record.ts'
+import type { Encoded, ProcessingRecord } from './record.ts'
 import type { StorageHandle } from './storage.ts'
 
 /** The job that a handler sees. Its signal is made when first read: most handlers never do, and it costs most of all. */
@@ -47,7 +47,7 @@ export class LeasedJob<TPayload> implements Job<TPayload> {
   }
 }
 
-/** One lease held here, from its claim until its verdict is stored. */
+/** One lease held here, from its claim until its verdict is stored. One object a job: this is the hot path. */
 export class Lease<TPayload> {
   readonly record: ProcessingRecord
   /** When it ends, by the monotonic clock, unless renewed. Counted from before the claim was sent: never too late. */
@@ -57,11 +57,13 @@ export class Lease<TPayload> {
   job: LeasedJob<TPayload> | null = null
   /** The verdict is decided: whatever the handler answers from now on comes too late. Set by {@link decide}. */
   decided = false
+  lost = false
+  /** When the handler was called, by the monotonic clock. */
+  startedMonotonic = 0
   /** Called when the verdict is decided: the slot is free, though the lease is held until the verdict is stored. */
   onDecided: (() => void) | null = null
-  lost = false
-  startedAt = 0
-  startedMonotonic = 0
+  /** Called when the verdict is stored, refused or given up. */
+  onEnd: ((ending: Ending) => void) | null = null
 
   constructor(record: ProcessingRecord, endsAt: number, handlerEndsAt: number) {
     this.record = record
@@ -77,6 +79,15 @@ export class Lease<TPayload> {
     return true
   }
 }
+
+/** How an attempt ended, for who began it. */
+export type Ending =
+  | { readonly kind: 'completed'; readonly result: Encoded }
+  | { readonly kind: 'failed'; readonly error: Encoded }
+  /** Another attempt follows, after a failure or a release. */
+  | { readonly kind: 'again' }
+  /** The verdict was refused or could not be stored. */
+  | { readonly kind: 'lost' }
 
 /** What the keeper tells. */
 export interface LeaseKeeperEvents<TPayload> {
@@ -125,9 +136,9 @@ export class LeaseKeeper<TPayload> {
     return this.#held[Symbol.iterator]()
   }
 
-  /** Starts to keep the lease of a claim that was sent at `sentAt` by the monotonic clock. */
-  add(record: ProcessingRecord, sentAt: number): Lease<TPayload> {
-    const lease = new Lease<TPayload>(record, sentAt + this.#leaseMs, this.#clock.monotonic() + this.#handlerTimeoutMs)
+  /** Starts to keep the lease of a claim that was sent at `sentAt` and answered `now`, by the monotonic clock. */
+  add(record: ProcessingRecord, sentAt: number, now: number): Lease<TPayload> {
+    const lease = new Lease<TPayload>(record, sentAt + this.#leaseMs, now + this.#handlerTimeoutMs)
     this.#held.add(lease)
     if (this.#beat === null && !this.#beating) this.#scheduleBeat(this.#leaseMs / 3)
     if (this.#overdue === null && lease.handlerEndsAt !== Number.POSITIVE_INFINITY) this.#scheduleOverdue(lease)

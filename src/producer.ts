@@ -5,7 +5,7 @@
  */
 
 import { errorOf } from './attempts.ts'
-import { Batcher } from './batcher.ts'
+import { asIs, Batcher } from './batcher.ts'
 import { decode, encodePayload } from './codec.ts'
 import type { Counters } from './counters.ts'
 import { guardDuration, guardId, InvalidArgumentError, PayloadMismatchError } from './errors.ts'
@@ -80,7 +80,7 @@ export class Producer<TPayload, TResult> {
     this.#counters = counters
     this.#emitter = emitter
     this.#handle = handle
-    const gather = () => settings.storage.traits.gather
+    const { gather } = settings.storage.traits
     this.#enqueues = new Batcher(async (items) => (await (await handle()).enqueue(items)).answers, gather)
     this.#cancels = new Batcher(async (ids) => (await handle()).cancel(ids), gather)
     this.#touches = new Batcher(async (items) => (await handle()).touch(items), gather)
@@ -88,8 +88,18 @@ export class Producer<TPayload, TResult> {
     this.#claims = new Batcher((items) => this.#claimByIds(items), gather)
   }
 
-  async enqueue(id: string, payload: TPayload, options?: EnqueueOptions): Promise<EnqueueResult<TResult>> {
-    const answer = await this.ask(this.item(id, payload, options, null, false))
+  enqueue(id: string, payload: TPayload, options?: EnqueueOptions): Promise<EnqueueResult<TResult>> {
+    let item: EnqueueItem
+    try {
+      item = this.item(id, payload, options, null, false)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    return this.#enqueues.add(item, this.#toResult)
+  }
+
+  readonly #toResult = (item: EnqueueItem, answer: EnqueueAnswer): EnqueueResult<TResult> => {
+    this.#judge(item, answer)
     if (answer.outcome === 'created') return { status: 'queued' }
     const { record } = answer
     if (record.state === 'completed') return { status: 'completed', result: this.resultOf(record) }
@@ -155,8 +165,11 @@ export class Producer<TPayload, TResult> {
    *
    * @throws {@link PayloadMismatchError} where that is to be rejected
    */
-  async ask(item: EnqueueItem): Promise<EnqueueAnswer> {
-    const answer = await this.#enqueues.add(item)
+  ask(item: EnqueueItem): Promise<EnqueueAnswer> {
+    return this.#enqueues.add(item, this.#judge)
+  }
+
+  readonly #judge = (item: EnqueueItem, answer: EnqueueAnswer): EnqueueAnswer => {
     this.#count(item, answer)
     if (answer.mismatch && item.rejectMismatch) throw new PayloadMismatchError(item.spec.id)
     return answer
@@ -181,7 +194,7 @@ export class Producer<TPayload, TResult> {
 
   /** Leases one record by its id, if it is due; answers the record leased, or null. */
   claim(id: string, lease: LeaseTerms): Promise<JobRecord | null> {
-    return this.#claims.add({ id, ...lease })
+    return this.#claims.add({ id, ...lease }, asIs)
   }
 
   async #claimByIds(items: readonly ({ id: string } & LeaseTerms)[]): Promise<(JobRecord | null)[]> {
@@ -200,7 +213,7 @@ export class Producer<TPayload, TResult> {
 
   async cancel(id: string): Promise<{ status: CancelOutcome }> {
     guardId(id)
-    const status = await this.#cancels.add(id)
+    const status = await this.#cancels.add(id, asIs)
     if (status === 'cancelled') this.#emitter.emit('cancelled', { id })
     return { status }
   }
@@ -208,18 +221,18 @@ export class Producer<TPayload, TResult> {
   async updateResultTTL(id: string, ttlMs: number): Promise<{ status: TouchOutcome }> {
     guardId(id)
     guardDuration('ttlMs', ttlMs)
-    return { status: await this.#touches.add({ id, ttlMs }) }
+    return { status: await this.#touches.add({ id, ttlMs }, asIs) }
   }
 
   async getResult(id: string): Promise<TResult | null> {
     guardId(id)
-    const record = await this.#gets.add(id)
+    const record = await this.#gets.add(id, asIs)
     return record?.state === 'completed' ? this.resultOf(record) : null
   }
 
   async getStatus(id: string): Promise<JobStatus<TResult> | null> {
     guardId(id)
-    const record = await this.#gets.add(id)
+    const record = await this.#gets.add(id, asIs)
     if (record === null) return null
     const { state, spec, attempts, at } = record
     const status: JobStatus<TResult> = {

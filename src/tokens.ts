@@ -13,6 +13,6 @@ export class TokenSource {
   #count = 0
 
   next(): string {
-    return `${this.prefix}.${(this.#count++).toString(36)}`
+    return `${this.prefix}.${this.#count++}`
   }
 }

@@ -16,7 +16,8 @@ import type { TokenSource } from './tokens.ts'
 export interface Executor<TPayload> {
   /** How many more it can take now. */
   capacity(): number
-  take(lease: Lease<TPayload>): void
+  /** @param now - by the monotonic clock */
+  take(lease: Lease<TPayload>, now: number): void
 }
 
 /** What a worker is made of. */
@@ -114,9 +115,10 @@ export class Worker<TPayload> implements Claimer {
   }
 
   receive(answer: ClaimAnswer, request: ClaimRequest, sentAt: number): void {
-    const { executor, exchange, keeper, traits } = this.#parts
+    const { clock, executor, exchange, keeper, traits } = this.#parts
+    const now = clock.monotonic()
     for (const record of answer.exhausted) this.#parts.onExhausted(record)
-    for (const record of answer.jobs) executor.take(keeper.add(record, sentAt))
+    for (const record of answer.jobs) executor.take(keeper.add(record, sentAt, now), now)
     if (answer.jobs.length > 0 || answer.exhausted.length > 0) this.#pollMs = traits.pollMs.min
     if (answer.jobs.length >= request.limit && answer.heldForMs <= 0) {
       exchange.poke()

@@ -91,16 +91,10 @@ function due(checked: Checked, candidates: readonly string[], request: ClaimRequ
 
 /** Whether the queue was held, or may have been; checks what the answer says of it. */
 function duringHold(checked: Checked, answer: ClaimAnswer, span: Span): boolean {
-  const most = checked.heldMs(span.lo)
-  const least = checked.heldMs(span.hi)
-  const tolerance = checked.rig.traits.ttlResolutionMs - 1
-  const { heldForMs, jobs } = answer
-  assert.ok(
-    heldForMs >= least - tolerance && heldForMs <= most + tolerance,
-    `claim: heldForMs should be from ${least} to ${most}, is ${heldForMs}`,
-  )
-  if (least > 0) assert.equal(jobs.length, 0, 'claim: a held queue leases nothing')
-  return most > 0
+  const { lo, hi } = checked.heldMs(span)
+  checked.assertHeld(answer.heldForMs, span, 'claim')
+  if (lo > 0) assert.equal(answer.jobs.length, 0, 'claim: a held queue leases nothing')
+  return hi > 0
 }
 
 function assertNextInMs(checked: Checked, answer: ClaimAnswer, span: Span): void {

@@ -10,7 +10,7 @@
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
 import { quoteId } from '../../src/errors.ts'
-import type { Answers, CancelOutcome, Command, ExtendOutcome, TouchOutcome } from '../../src/machine.ts'
+import type { Answers, CancelOutcome, Command, EnqueueCommand, ExtendOutcome, TouchOutcome } from '../../src/machine.ts'
 import { living, step } from '../../src/machine.ts'
 import type { JobRecord } from '../../src/record.ts'
 import { isTerminal } from '../../src/record.ts'
@@ -45,7 +45,8 @@ export class Checked {
   /** How much later than expected the `at` of an id may be: for inline runs made while the queue is held. */
   readonly #slackMs = new Map<string, number>()
   #turn = 0
-  #holdEndsAt = 0
+  /** When the hold ends: not before `lo`, not after `hi`. */
+  #holdEnds: Span = { lo: 0, hi: 0 }
 
   /** @param handles - used in turn */
   constructor(rig: Rig, ...handles: readonly StorageHandle[]) {
@@ -76,9 +77,9 @@ export class Checked {
     return this.#slackMs.get(id) ?? 0
   }
 
-  /** Until the hold ends at a time, ms. */
-  heldMs(now: number): number {
-    return Math.max(0, this.#holdEndsAt - now)
+  /** Until the hold ends, for a call within the span, ms: `lo` at least, `hi` at most. */
+  heldMs(span: Span): Span {
+    return { lo: Math.max(0, this.#holdEnds.lo - span.hi), hi: Math.max(0, this.#holdEnds.hi - span.lo) }
   }
 
   async enqueue(items: readonly EnqueueItem[]): Promise<EnqueueAnswers> {
@@ -90,10 +91,12 @@ export class Checked {
       const { id } = item.spec
       const what = `enqueue of ${quoteId(id)}`
       const { outcome, leased, mismatch, record } = answer.answers[index]!
-      this.apply(id, span, (now) => this.#enqueueCommand(item, now), { outcome, leased, mismatch }, what)
-      if (item.lease !== null && outcome === 'created')
-        this.#slackMs.set(id, Math.max(item.delayMs, this.heldMs(span.lo)))
-      else if (outcome === 'created' || leased) this.#slackMs.delete(id)
+      const held = this.heldMs(span)
+      const isNew = living(this.record(id), span.lo) === null
+      // A call at the span's beginning meets the hold with the most of it left.
+      const command = (now: number) => this.#enqueueCommand(item, (now === span.lo ? held.hi : held.lo) > 0)
+      this.apply(id, span, command, { outcome, leased, mismatch }, what)
+      if (isNew || leased) this.#slackMs.set(id, item.lease === null ? 0 : Math.max(item.delayMs, held.hi))
       // Of an id that one call names twice, either record will do: the one then, or the one after the call.
       if (ids.indexOf(id) !== ids.lastIndexOf(id)) assert.equal(record.spec.id, id, `${what}: whose record`)
       else this.assertEntry(id, record, leased, `${what}: answer's record`)
@@ -102,10 +105,10 @@ export class Checked {
     return answer
   }
 
-  #enqueueCommand(item: EnqueueItem, now: number): Command {
+  #enqueueCommand(item: EnqueueItem, held: boolean): EnqueueCommand {
     const { spec, payload, delayMs, rejectMismatch } = item
     const inline = item.lease !== null
-    const lease = item.lease === null || this.heldMs(now) > 0 ? null : { ...item.lease, graceMs: this.rig.graceMs }
+    const lease = item.lease === null || held ? null : { ...item.lease, graceMs: this.rig.graceMs }
     // An inline run that the hold keeps from running may be due at any time until the hold ends: see slackMs.
     return { type: 'enqueue', spec, payload, delayMs: inline ? 0 : delayMs, rejectMismatch, lease, inline }
   }
@@ -179,16 +182,18 @@ export class Checked {
 
   async hold(ms: number): Promise<void> {
     const { span } = await this.#call((handle) => handle.hold(ms))
-    const earliest = ms === 0 ? 0 : Math.max(this.#holdEndsAt, span.lo + ms)
-    const latest = ms === 0 ? 0 : Math.max(this.#holdEndsAt, span.hi + ms)
+    const { lo, hi } = this.#holdEnds
+    this.#holdEnds = ms === 0 ? { lo: 0, hi: 0 } : { lo: Math.max(lo, span.lo + ms), hi: Math.max(hi, span.hi + ms) }
     const { span: after, answer } = await this.#call((handle) => handle.stats())
-    const endsAt = answer.heldForMs === 0 ? 0 : after.lo + answer.heldForMs
-    const tolerance = this.rig.traits.ttlResolutionMs - 1 + (after.hi - after.lo)
-    assert.ok(
-      endsAt >= earliest - tolerance && endsAt <= latest + tolerance,
-      `hold(${ms}): should end from ${earliest} to ${latest}, ends at ${endsAt}`,
-    )
-    this.#holdEndsAt = this.rig.virtual ? earliest : endsAt
+    this.assertHeld(answer.heldForMs, after, `stats after hold(${ms})`)
+  }
+
+  /** Expects what an answer says of the hold. */
+  assertHeld(heldForMs: number, span: Span, what: string): void {
+    const { lo, hi } = this.heldMs(span)
+    const tolerance = this.rig.traits.ttlResolutionMs - 1
+    const ok = heldForMs >= lo - tolerance && heldForMs <= hi + tolerance
+    assert.ok(ok, `${what}: heldForMs should be ${lo === hi ? lo : `from ${lo} to ${hi}`}, is ${heldForMs}`)
   }
 
   /** Compares all that is there with all that should be: records and counts. */
@@ -257,7 +262,7 @@ export class Checked {
 
   #assert(id: string, record: JobRecord | null, expected: Expected, payload: boolean, what: string): 'lo' | 'hi' {
     const resolutionMs = this.rig.traits.ttlResolutionMs
-    const slackMs = record?.state === 'queued' && record.inline ? this.slackMs(id) : 0
+    const slackMs = record?.state === 'queued' ? this.slackMs(id) : 0
     return assertRecord(record, expected, { payload, resolutionMs, slackMs }, what)
   }
 

@@ -5,8 +5,8 @@
  */
 
 import assert from 'node:assert/strict'
-import { complete, release, retry } from '../../src/record.ts'
 import type { JobRecord } from '../../src/record.ts'
+import { complete, release, retry } from '../../src/record.ts'
 import type { StorageHandle } from '../../src/storage.ts'
 import {
   begin,
@@ -17,8 +17,8 @@ import {
   item,
   lease,
   payloadOf,
-  settleOne,
   settlement,
+  settleOne,
 } from './items.ts'
 import type { Case, Rig } from './rig.ts'
 import { longMs } from './rig.ts'
@@ -76,7 +76,8 @@ export const claimCases: readonly Case[] = [
   {
     name: 'claim: comes by `at`, then order of arrival, where the trait `ordering` says so',
     async run(rig) {
-      if (rig.traits.ordering !== 'fifo') return rig.note(`the order of claims: traits.ordering is ${rig.traits.ordering}`)
+      if (rig.traits.ordering !== 'fifo')
+        return rig.note(`the order of claims: traits.ordering is ${rig.traits.ordering}`)
       const handle = await rig.open()
       const ids = Array.from({ length: 30 }, (_, index) => `id ${(index * 7) % 30}`)
       await enqueueNew(rig, handle, ids.slice(0, 10))
@@ -91,7 +92,10 @@ export const claimCases: readonly Case[] = [
       const { answers } = await timed.enqueue(items)
       await rig.waitUntil(timed, Math.max(...answers.map(({ record }) => record.at)))
       const { jobs } = await timed.claim({ ...lease(rig), limit: 10 })
-      assert.deepEqual(idsOf(jobs), delays.toSorted((a, b) => a - b).map((delayMs) => `after ${delayMs}`))
+      assert.deepEqual(
+        idsOf(jobs),
+        delays.toSorted((a, b) => a - b).map((delayMs) => `after ${delayMs}`),
+      )
     },
   },
   {
@@ -183,7 +187,8 @@ export const claimCases: readonly Case[] = [
         assert.equal(record.error, null)
         assert.equal(record.generation, null)
         assert.equal(record.attempts, 2)
-        assert.equal(record.at - record.settledAt, 2_000_000, 'kept for failureTTL')
+        const keptMs = record.at - record.settledAt
+        assert.ok(Math.abs(keptMs - 2_000_000) < rig.traits.ttlResolutionMs, `kept for failureTTL, not ${keptMs}`)
       }
       const after = await other.claim({ ...lease(rig), limit: 10 })
       assert.deepEqual([...after.jobs, ...after.exhausted], [], 'told once')
@@ -220,7 +225,6 @@ export const claimCases: readonly Case[] = [
         assert.ok(value > 0, `${what}: nextInMs is ${value}, nothing is due`)
         assert.ok(value <= most, `${what}: nextInMs is ${value}, over ${most}`)
       }
-      if ((await nextInMs()) === null && rig.traits.ordering !== 'fifo') rig.note('nextInMs may be null always')
       await enqueueNew(rig, handle, ['later'], { delayMs: longMs })
       within(await nextInMs(), longMs, 'a delayed job')
       await begin(rig, handle, 'leased', longMs / 2)

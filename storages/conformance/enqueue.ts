@@ -172,7 +172,9 @@ export const enqueueCases: readonly Case[] = [
       const { jobs } = await handle.claim({ ...lease(rig), limit: ids.length, ids })
       assert.equal(jobs.length, ids.length)
       for (const job of jobs) assert.equal(job.payload, payloadOf(job.spec.id))
-      const extended = await handle.extend(jobs.map(({ spec, generation }) => ({ id: spec.id, generation, leaseMs: longMs })))
+      const extended = await handle.extend(
+        jobs.map(({ spec, generation }) => ({ id: spec.id, generation, leaseMs: longMs })),
+      )
       assert.equal(extended.filter((outcome) => outcome === 'extended').length, ids.length)
       const settlements = jobs.map(({ spec, generation }) => {
         return { id: spec.id, generation, verdict: complete(`result of ${spec.id}`, longMs) }

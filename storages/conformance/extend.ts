@@ -21,7 +21,9 @@ export const extendCases: readonly Case[] = [
         assert.deepEqual(await other.extend([{ id: 'a', generation, leaseMs }]), ['extended'])
         const { at, attempts } = await expectState(handle, 'a', 'processing')
         const after = await rig.now(other)
-        assert.ok(at >= before + leaseMs - rig.traits.ttlResolutionMs && at <= after + leaseMs + rig.traits.ttlResolutionMs)
+        assert.ok(
+          at >= before + leaseMs - rig.traits.ttlResolutionMs && at <= after + leaseMs + rig.traits.ttlResolutionMs,
+        )
         assert.equal(attempts, 1)
       }
     },

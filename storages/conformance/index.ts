@@ -11,16 +11,58 @@
  * @module
  */
 
+import { cancelCases } from './cancel.ts'
+import { claimCases } from './claim.ts'
+import { closeCases } from './close.ts'
+import { concurrencyCases } from './concurrency.ts'
 import { crossedCases } from './crossed.ts'
+import { enqueueCases } from './enqueue.ts'
+import { extendCases } from './extend.ts'
+import { fencingCases } from './fencing.ts'
+import { getCases } from './get.ts'
+import { holdCases } from './hold.ts'
+import { idCases } from './ids.ts'
+import { inlineCases } from './inline.ts'
+import { namespaceCases } from './namespaces.ts'
+import { randomCases } from './random.ts'
 import type { Case, ConformanceOptions } from './rig.ts'
 import { Rig } from './rig.ts'
+import { settleCases } from './settle.ts'
+import { sizeCases } from './sizes.ts'
+import { statsCases } from './stats.ts'
+import { sweepCases } from './sweep.ts'
+import { touchCases } from './touch.ts'
+import { ttlCases } from './ttl.ts'
+import { watchCases } from './watch.ts'
 
 export type { ReferenceStorageOptions } from './reference.ts'
 export { ReferenceStorage } from './reference.ts'
 export type { ConformanceOptions, CreateContext, CreatedStorage, RandomOptions } from './rig.ts'
 export { settle, VirtualClock } from './virtual-clock.ts'
 
-const cases: readonly Case[] = [...crossedCases]
+const cases: readonly Case[] = [
+  ...enqueueCases,
+  ...claimCases,
+  ...extendCases,
+  ...settleCases,
+  ...cancelCases,
+  ...touchCases,
+  ...getCases,
+  ...watchCases,
+  ...sweepCases,
+  ...holdCases,
+  ...statsCases,
+  ...closeCases,
+  ...fencingCases,
+  ...ttlCases,
+  ...idCases,
+  ...sizeCases,
+  ...namespaceCases,
+  ...concurrencyCases,
+  ...inlineCases,
+  ...crossedCases,
+  ...randomCases,
+]
 
 /** What a run of the suite has come to; complete when the runner has ended. */
 export interface ConformanceSummary {

@@ -179,7 +179,13 @@ export function parseEntry(text: string): Entry {
     case 'E':
       return parseEnqueue(fields)
     case 'C': {
-      const [now, id, generation, leaseMs, graceMs] = [fields.number(), fields.text(), fields.text(), fields.number(), fields.number()]
+      const [now, id, generation, leaseMs, graceMs] = [
+        fields.number(),
+        fields.text(),
+        fields.text(),
+        fields.number(),
+        fields.number(),
+      ]
       return { kind: 'command', id, now, command: { type: 'claim', generation, leaseMs, graceMs } }
     }
     case 'X': {

@@ -10,8 +10,10 @@ const remedies: Readonly<Record<string, string>> = {
   ENOSPC: 'The disk is full: make room; the queue goes on by itself, and what it acknowledged is kept',
   EDQUOT: 'The disk quota is used up: make room; the queue goes on by itself, and what it acknowledged is kept',
   EROFS: 'The file system is read-only: mount it writable, or choose another basePath',
-  EACCES: 'Permission is denied: let the user that runs this process read and write the folder, or choose another basePath',
-  EPERM: 'Permission is denied: let the user that runs this process read and write the folder, or choose another basePath',
+  EACCES:
+    'Permission is denied: let the user that runs this process read and write the folder, or choose another basePath',
+  EPERM:
+    'Permission is denied: let the user that runs this process read and write the folder, or choose another basePath',
   ENOENT: 'The folder is gone: put it back (or mount it), or open the queue again to start with an empty one',
   ENOTDIR: 'A file is where a folder should be: move it away, or choose another basePath',
   EEXIST: 'A file is where a folder should be: move it away, or choose another basePath',

@@ -34,6 +34,8 @@ export class LogFile {
   #size = 0
   #buffer = Buffer.alloc(0)
   #users = 1
+  /** Up to where it is known to be on disk. */
+  syncedEnd = 0
 
   private constructor(fs: FileSystem, path: string, epoch: number, fd: number, status: FileStatus) {
     this.#fs = fs
@@ -46,7 +48,13 @@ export class LogFile {
   static open(fs: FileSystem, path: string, epoch: number, create: boolean): LogFile {
     const fd = guarded('open the log', path, () => fs.openLog(path, create))
     try {
-      return new LogFile(fs, path, epoch, fd, guarded('look at the log', path, () => fs.statusOf(fd)))
+      return new LogFile(
+        fs,
+        path,
+        epoch,
+        fd,
+        guarded('look at the log', path, () => fs.statusOf(fd)),
+      )
     } catch (error) {
       fs.close(fd)
       throw error

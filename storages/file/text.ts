@@ -10,7 +10,7 @@ import type { Encoded } from '../../src/record.ts'
 /** Separates fields. */
 export const separator = '\t'
 
-const escape = '\u0010'
+const dle = '\u0010'
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the characters that the format gives a meaning to
 const special = /[\u0010\t\n]/
 // With the flag u a surrogate is matched only where it stands alone: UTF-8 cannot carry it.
@@ -26,22 +26,22 @@ export function textField(text: string): string {
 }
 
 function escapeUnit(unit: string): string {
-  if (unit === '\t') return `${escape}t`
-  if (unit === '\n') return `${escape}n`
-  if (unit === escape) return `${escape}e`
-  return `${escape}u${unit.charCodeAt(0).toString(16)}`
+  if (unit === '\t') return `${dle}t`
+  if (unit === '\n') return `${dle}n`
+  if (unit === dle) return `${dle}e`
+  return `${dle}u${unit.charCodeAt(0).toString(16)}`
 }
 
 /** The text that a field says. */
 export function fieldText(field: string): string {
-  return field.includes(escape) ? field.replace(escaped, unescapeUnit) : field
+  return field.includes(dle) ? field.replace(escaped, unescapeUnit) : field
 }
 
 function unescapeUnit(_match: string, code: string | undefined, letter: string | undefined): string {
   if (code !== undefined) return String.fromCharCode(Number.parseInt(code, 16))
   if (letter === 't') return '\t'
   if (letter === 'n') return '\n'
-  if (letter === 'e') return escape
+  if (letter === 'e') return dle
   throw new FieldError()
 }
 

@@ -136,10 +136,13 @@ export class MemoryStorage implements Storage {
     if (at === null || at >= this.#timerAt) return
     this.#timer?.clear()
     this.#timerAt = at
-    this.#timer = this.clock.timer(() => this.#sweep(), at - this.clock.now(), false)
+    // Weakly: a timer an hour ahead must not keep a storage that nobody uses any more.
+    const storage = new WeakRef(this)
+    this.#timer = this.clock.timer(() => storage.deref()?.sweep(), at - this.clock.now(), false)
   }
 
-  #sweep(): void {
+  /** @internal Frees what is past its end now. */
+  sweep(): void {
     this.#timer = null
     this.#timerAt = Number.POSITIVE_INFINITY
     const now = this.clock.now()

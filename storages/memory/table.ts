@@ -117,6 +117,19 @@ export class RecordTable {
     return ids
   }
 
+  /** Records past their end without touching them, at most `limit`: for stores that must agree on what they forget. */
+  expiredIds(limit: number, now: number): string[] {
+    const taken: Entry[] = []
+    while (taken.length < limit) {
+      const entry = this.#forgettable.peek()
+      if (entry === null || entry.at > now) break
+      this.#forgettable.remove(entry)
+      taken.push(entry)
+    }
+    for (const entry of taken) this.#forgettable.add(entry, entry.at, entry.order, false)
+    return taken.map((entry) => entry.record.spec.id)
+  }
+
   /** Until the next record is due, ms; 0 if one is; null if there is none. */
   nextDueInMs(now: number, graceMs: number): number | null {
     const ready = this.#ready.peek()

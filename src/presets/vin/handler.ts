@@ -75,7 +75,10 @@ function roundsOf(jobs: readonly VinJob[], size: number): VinJob[][] {
   const rounds: { jobs: VinJob[]; vins: Set<string> }[] = []
   for (const job of jobs) {
     let round = rounds.find(({ jobs, vins }) => jobs.length < size && !vins.has(job.payload.vin))
-    if (round === undefined) rounds.push((round = { jobs: [], vins: new Set() }))
+    if (round === undefined) {
+      round = { jobs: [], vins: new Set() }
+      rounds.push(round)
+    }
     round.jobs.push(job)
     round.vins.add(job.payload.vin)
   }

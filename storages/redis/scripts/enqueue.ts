@@ -24,7 +24,7 @@ for i = 3, #ARGV, 3 do
     v = now .. at .. rest
   elseif held() then
     local gen = tonumber(sub(rest, 17, 19))
-    letter, at = 'H', till
+    letter, at = 'H', math.max(at, till)
     v = now .. at .. 'q10000000' .. sub(rest, 10, 27) .. string.rep(' ', gen) .. sub(rest, 28 + gen)
   else
     letter, at = 'l', now + ms
@@ -50,12 +50,9 @@ for i = 3, #ARGV, 3 do
   letters[#letters + 1] = letter
 end
 if n > 0 then call('ZADD', due, unpack(zadd)) end
+if undue[1] then call('ZREM', due, unpack(undue)) end
 leased()
-if soon == 0 then
-  if not held() then wake() end
-elseif soon and call('ZCOUNT', due, '-inf', '(' .. fmt('%.0f', us + soon * 1000)) == 0 then
-  hint(soon)
-end
+if soon then announce(soon) end
 out[2] = table.concat(letters)
 return answer(out)
 `

@@ -5,11 +5,7 @@
  */
 export const meeting = /* lua */ `
 local soon -- until the first record that this call makes claimable, ms
-local till
-local function held()
-  till = till or tonumber(call('GET', base .. 'h') or 0)
-  return till > now and till
-end
+local undue = {}
 -- an inline record that somebody counts on without running it: workers must see it, should its runner die
 local function outline(id, key, v)
   local state, at = byte(v, 27), tonumber(sub(v, 14, 26))
@@ -40,7 +36,7 @@ local function meet(id, key, v, rest, reject, wait, ms)
   local other = fp ~= fp2 and fp ~= '' and fp2 ~= ''
   if not open or (other and reject) then return other and 'M' or 'E', view(key, v) end
   if ms > 0 and not have and tonumber(sub(v, 14, 26)) <= now and not held() then
-    if byte(v, 28) == 48 then call('ZREM', due, id) end
+    if byte(v, 28) == 48 then undue[#undue + 1] = id end
     local ended
     have, ended = take(id, call('GET', key), gen, ms)
     if ended then return other and 'M' or 'E', ended end

@@ -55,28 +55,46 @@ end
 
 /** Telling waiters and idle workers. `mine`: what the caller would have been told, as kind, id, text. */
 export const telling = /* lua */ `
-local mine = {}
+local mine, till = {}, nil
+local function add(list, kind, id, text)
+  local n = #list
+  list[n + 1], list[n + 2], list[n + 3] = kind, id, text
+end
 local function tell(channels, kind, id, text)
   if #text > 65536 then text = '' end
   local message
   for channel in string.gmatch(channels, '%S+') do
     if channel == own then
-      local n = #mine
-      mine[n + 1], mine[n + 2], mine[n + 3] = kind, id, text
+      add(mine, kind, id, text)
     else
       message = message or (kind .. #id .. ':' .. id .. text)
       call('PUBLISH', channel, message)
     end
   end
 end
+local function held()
+  till = till or tonumber(call('GET', base .. 'h') or 0)
+  return till > now
+end
 -- one idle worker hears that there is work: the one that asked last; dead ones are passed over
 local function wake()
   while true do
     local top = call('ZPOPMAX', idle)
     if not top[1] then return end
-    if top[1] == own then mine[#mine + 1], mine[#mine + 2], mine[#mine + 3] = 'd', '', '0' return end
+    if top[1] == own then return add(mine, 'd', '', '0') end
     if tonumber(top[2]) > now and (call('PUBLISH', top[1], 'd0:0') > 0 or blind) then return end
   end
+end
+-- the same for records that become due in \`soon\` ms, if they are the first to: it will come back by itself
+local function announce(soon)
+  if soon == 0 then return held() or wake() end
+  if call('ZCOUNT', due, '-inf', '(' .. fmt('%.0f', us + soon * 1000)) > 0 then return end
+  local top = call('ZRANGE', idle, -1, -1)[1]
+  if top == own then add(mine, 'd', '', tostring(soon)) elseif top then call('PUBLISH', top, 'd0:' .. soon) end
+end
+local function answer(out)
+  for i = 1, #mine do out[#out + 1] = mine[i] end
+  return out
 end
 `
 

@@ -1,0 +1,176 @@
+/**
+ * TTLs: a record that has ended is there until its TTL ends, exact to `ttlResolutionMs`, and then nowhere.
+ *
+ * @module
+ */
+
+import assert from 'node:assert/strict'
+import { limits } from '../../src/limits.ts'
+import { complete, fail, release } from '../../src/record.ts'
+import type { StorageHandle } from '../../src/storage.ts'
+import {
+  begin,
+  claimIds,
+  enqueueNew,
+  expectAbsent,
+  expectState,
+  finish,
+  item,
+  lease,
+  settlement,
+  settleOne,
+} from './items.ts'
+import type { Case, Rig } from './rig.ts'
+import { longMs } from './rig.ts'
+
+/** Reads until the record is gone, and expects it to be there before its end and gone after it. */
+async function watchItEnd(rig: Rig, handle: StorageHandle, id: string, at: number): Promise<void> {
+  const { ttlResolutionMs } = rig.traits
+  await rig.until(`the TTL of ${id} ends`, async () => {
+    const { now, records } = await handle.get([id])
+    const record = records[0]!
+    if (now < at - ttlResolutionMs + 1) assert.ok(record, `${at - now} ms before its end the record must be there`)
+    if (now >= at + ttlResolutionMs - 1) assert.equal(record, null, `${now - at} ms after its end it must be gone`)
+    return record === null
+  })
+}
+
+export const ttlCases: readonly Case[] = [
+  {
+    name: 'ttl: a result is there to the end of its TTL, and not after it',
+    async run(rig) {
+      const [handle, other] = await rig.pair()
+      await finish(rig, handle, 'completed', 'x', rig.shortMs)
+      await settleOne(handle, await begin(rig, handle, 'failed'), fail('x', rig.shortMs))
+      const { now, records } = await other.get(['completed', 'failed'])
+      for (const [index, id] of ['completed', 'failed'].entries()) {
+        const at = records[index]?.at ?? now
+        await watchItEnd(rig, other, id, at)
+      }
+    },
+  },
+  {
+    name: 'ttl: one millisecond before its end it is there, at its end it is gone',
+    async run(rig) {
+      if (!rig.virtual) return rig.note('single milliseconds: time is real')
+      const handle = await rig.open()
+      const { ttlResolutionMs } = rig.traits
+      for (const ttlMs of [1, 2, 999, 1_000, 1_500, 60_001]) {
+        const id = `${ttlMs} ms`
+        await finish(rig, handle, id, 'x', ttlMs)
+        const { at } = await expectState(handle, id, 'completed')
+        const now = await rig.now(handle)
+        assert.ok(Math.abs(at - now - ttlMs) < ttlResolutionMs)
+        await rig.waitUntil(handle, at - ttlResolutionMs)
+        if (ttlMs >= ttlResolutionMs) await expectState(handle, id, 'completed')
+        await rig.waitUntil(handle, at + ttlResolutionMs - 1)
+        await expectAbsent(rig, handle, id)
+      }
+    },
+  },
+  {
+    name: 'ttl: what is past its end is absent for every operation, and its id free',
+    async run(rig) {
+      const [handle, other] = await rig.pair()
+      const ids = ['completed', 'failed']
+      await enqueueNew(rig, handle, ids)
+      const [completed, failed] = await claimIds(rig, handle, ids)
+      const verdicts = [
+        settlement(completed!, complete('old', rig.shortMs)),
+        settlement(failed!, fail('old', rig.shortMs)),
+      ]
+      await handle.settle(verdicts, null)
+      await rig.wait(other, rig.shortMs)
+      for (const id of ids) {
+        await expectAbsent(rig, other, id)
+        const one = id === 'completed' ? completed! : failed!
+        assert.equal(await settleOne(other, one, release(0)), 'stale')
+        assert.deepEqual(await other.extend([{ id, generation: one.generation, leaseMs: longMs }]), ['stale'])
+      }
+      const any = await other.claim({ ...lease(rig), limit: 10 })
+      assert.deepEqual([...any.jobs, ...any.exhausted], [])
+      const { answers } = await handle.enqueue(
+        ids.map((id) => item(rig, id, { fingerprint: 'new', rejectMismatch: true })),
+      )
+      for (const { outcome, mismatch, record } of answers) {
+        assert.deepEqual([outcome, mismatch, record.state, record.attempts], ['created', false, 'queued', 0])
+      }
+    },
+  },
+  {
+    name: 'ttl: of one id never touches another',
+    async run(rig) {
+      const handle = await rig.open()
+      const ids = ['a', 'b', 'c', 'd']
+      await enqueueNew(rig, handle, ids)
+      const [a, b, c, d] = await claimIds(rig, handle, ids)
+      await handle.settle(
+        [
+          settlement(a!, complete('a', rig.shortMs)),
+          settlement(b!, complete('b', longMs)),
+          settlement(c!, fail('c', rig.shortMs)),
+          settlement(d!, fail('d', 2 * longMs)),
+        ],
+        null,
+      )
+      const before = (await handle.get(['b', 'd'])).records
+      await enqueueNew(rig, handle, ['queued'])
+      await handle.touch([{ id: 'a', ttlMs: rig.shortMs }])
+      await rig.wait(handle, rig.shortMs)
+      await handle.sweep(100)
+      assert.deepEqual((await handle.get(['a', 'c'])).records, [null, null])
+      assert.deepEqual((await handle.get(['b', 'd'])).records, before, 'as they were, `at` included')
+      await expectState(handle, 'queued', 'queued')
+    },
+  },
+  {
+    name: 'ttl: an enqueue that finds a result does not make it last longer',
+    async run(rig) {
+      const handle = await rig.open()
+      await finish(rig, handle, 'a', 'x', longMs)
+      const { at } = await expectState(handle, 'a', 'completed')
+      await handle.enqueue([item(rig, 'a', { resultTTL: 9 * longMs }), item(rig, 'a', { lease: lease(rig) })])
+      assert.equal((await expectState(handle, 'a', 'completed')).at, at)
+    },
+  },
+  {
+    name: 'ttl: open jobs have none: they outlast resultTTL and failureTTL',
+    async run(rig) {
+      const handle = await rig.open()
+      await enqueueNew(rig, handle, ['queued', 'processing'], { resultTTL: 1, failureTTL: 1 })
+      await claimIds(rig, handle, ['processing'])
+      await rig.wait(handle, rig.shortMs)
+      await handle.sweep(100)
+      await expectState(handle, 'queued', 'queued')
+      await expectState(handle, 'processing', 'processing')
+    },
+  },
+  {
+    name: 'ttl: beyond 2^31 ms and up to a hundred years, delays and leases too',
+    async run(rig) {
+      const [handle, other] = await rig.pair()
+      for (const ms of [2 ** 31 - 1, 2 ** 31, 2 ** 32 + 1, limits.durationMsMax]) {
+        const tolerance = rig.traits.ttlResolutionMs + 60_000
+        const assertAt = async (id: string) => {
+          const { now, records } = await other.get([id])
+          const left = (records[0]?.at ?? 0) - now
+          assert.ok(
+            left <= ms + rig.traits.ttlResolutionMs && left > ms - tolerance,
+            `${id}: ${left} ms are left of ${ms}`,
+          )
+        }
+        await finish(rig, handle, `ttl ${ms}`, 'x', ms, { resultTTL: ms, failureTTL: ms })
+        await assertAt(`ttl ${ms}`)
+        assert.deepEqual(await handle.touch([{ id: `ttl ${ms}`, ttlMs: ms }]), ['updated'])
+        await assertAt(`ttl ${ms}`)
+        await enqueueNew(rig, handle, [`delay ${ms}`], { delayMs: ms })
+        await assertAt(`delay ${ms}`)
+        await begin(rig, handle, `lease ${ms}`, ms)
+        await assertAt(`lease ${ms}`)
+        await rig.calm()
+        assert.equal((await handle.claim({ ...lease(rig), limit: 10 })).jobs.length, 0, 'nothing of it is due')
+        await expectState(other, `ttl ${ms}`, 'completed')
+      }
+    },
+  },
+]

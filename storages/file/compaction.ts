@@ -1,0 +1,145 @@
+/**
+ * Keeps what is on disk in proportion to what lives: when logs and snapshot outweigh the live records, the log is sealed,
+ * writers go on in the next one at once, and the state at the seal is written as its snapshot behind their backs.
+ *
+ * @module
+ */
+
+import type { Clock } from '../../src/clock.ts'
+import { storageError } from './errors.ts'
+import type { FileSystem } from './file-system.ts'
+import type { Folder } from './folder.ts'
+import type { Warn } from './loader.ts'
+import type { ReplicatedLog } from './replicated-log.ts'
+import type { SnapshotSource } from './snapshot.ts'
+import { writeSnapshot } from './snapshot.ts'
+
+/** How long another process that sealed a log may take to write the snapshot before it counts as dead. */
+const foreignSnapshotMaxMs = 30_000
+/** Waits after a failure: from the first to the longest. */
+const retryMs = { first: 1_000, longest: 60_000 }
+
+/** What a {@link Compaction} needs. */
+export interface CompactionOptions {
+  readonly fs: FileSystem
+  readonly folder: Folder
+  readonly clock: Clock
+  readonly warn: Warn
+  /** Bytes that may lie about beside the live records. */
+  readonly slackBytes: number
+}
+
+/** See the module's description. One per open namespace. */
+export class Compaction {
+  readonly #options: CompactionOptions
+  #running: Promise<boolean> | null = null
+  /** The epoch whose snapshot's size is known, and that size. */
+  #snapshotEpoch = 0
+  #snapshotBytes = 0
+  #notBefore = 0
+  #retryMs = retryMs.first
+  /** The epoch that another process began, and when that was seen. */
+  #foreignEpoch = 0
+  #foreignSince = 0
+
+  constructor(options: CompactionOptions) {
+    this.#options = options
+  }
+
+  /** Seals and writes a snapshot if it is time to. To be called when the log is read to its end. Never throws. */
+  consider(state: ReplicatedLog): void {
+    if (this.#running !== null || !this.#isTime(state)) return
+    try {
+      this.begin(state)
+    } catch (error) {
+      this.#postpone(error)
+    }
+  }
+
+  /**
+   * Seals and starts to write a snapshot, whether or not it is time to.
+   *
+   * @returns resolves, once it ended, to whether the state is on disk
+   * @throws if the log could not be sealed or the next one not be begun
+   */
+  begin(state: ReplicatedLog): Promise<boolean> {
+    if (this.#running !== null) return this.#running
+    const source = state.seal(this.#options.clock.now())
+    if (source === null) return Promise.resolve(false)
+    this.#running = this.#write(state, source).finally(() => {
+      this.#running = null
+    })
+    return this.#running
+  }
+
+  /** Resolves when no snapshot is being written. */
+  async idle(): Promise<void> {
+    while (this.#running !== null) await this.#running
+  }
+
+  #isTime(state: ReplicatedLog): boolean {
+    const { epoch, end } = state.position
+    const live = state.replica.bytesOnDisk
+    if (this.#snapshotEpoch !== epoch) {
+      // Another's snapshot: it weighs what the records weigh.
+      this.#snapshotEpoch = epoch
+      this.#snapshotBytes = epoch === 1 ? 0 : live
+    }
+    const own = end + this.#snapshotBytes
+    const allowed = this.#options.slackBytes + 2 * live
+    if (!state.needsSnapshot && own + state.uncoveredBytes <= allowed) return false
+    if (this.#options.clock.monotonic() < this.#notBefore) return false
+    if (state.needsSnapshot || state.uncoveredBytes === 0 || own > allowed) return true
+    return this.#isForeignerDead(state, epoch)
+  }
+
+  /** There are logs without a snapshot of theirs: is another process at it? */
+  #isForeignerDead(state: ReplicatedLog, epoch: number): boolean {
+    const { fs, folder, clock } = this.#options
+    const now = clock.monotonic()
+    // Not at every call: this asks the file system.
+    this.#notBefore = now + retryMs.first
+    if (this.#exists(fs, folder, epoch)) {
+      state.uncoveredBytes = 0
+      return false
+    }
+    if (this.#foreignEpoch !== epoch) {
+      this.#foreignEpoch = epoch
+      this.#foreignSince = now
+    }
+    return now - this.#foreignSince >= foreignSnapshotMaxMs
+  }
+
+  #exists(fs: FileSystem, folder: Folder, epoch: number): boolean {
+    try {
+      return fs.status(folder.partPath(epoch, 0)) !== null
+    } catch {
+      return false
+    }
+  }
+
+  async #write(state: ReplicatedLog, source: SnapshotSource): Promise<boolean> {
+    const { fs, folder } = this.#options
+    try {
+      const bytes = await writeSnapshot(fs, folder, source)
+      this.#snapshotEpoch = source.epoch
+      this.#snapshotBytes = bytes
+      this.#retryMs = retryMs.first
+      if (state.position.epoch === source.epoch) state.uncoveredBytes = 0
+      state.needsSnapshot = false
+      folder.collect(source.epoch, Date.now())
+      return true
+    } catch (error) {
+      this.#postpone(storageError('write the snapshot in', folder.path, error))
+      return false
+    }
+  }
+
+  #postpone(error: unknown): void {
+    const { clock, warn, folder } = this.#options
+    this.#notBefore = clock.monotonic() + this.#retryMs
+    this.#retryMs = Math.min(this.#retryMs * 2, retryMs.longest)
+    const reason = error instanceof Error ? error.message : String(error)
+    warn('FILE_NOT_COMPACTED', `the log was not compacted, nothing is lost: ${reason}`, { path: folder.path })
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * The storage contract's operations, as plans that a {@link Space} runs.
+ *
+ * @module
+ */
+
+import { StorageClosedError } from '../../src/errors.ts'
+import type { CancelOutcome, EnqueueOutcome, ExtendOutcome, SettleOutcome, TouchOutcome } from '../../src/machine.ts'
+import { living } from '../../src/machine.ts'
+import type { JobRecord } from '../../src/record.ts'
+import type {
+  ClaimAnswer,
+  ClaimRequest,
+  EnqueueAnswers,
+  EnqueueItem,
+  GetAnswers,
+  HintListener,
+  LeaseTerms,
+  SettleAnswers,
+  Settlement,
+  StorageHandle,
+  StorageStats,
+} from '../../src/storage.ts'
+import type { Outcome, Replica } from './replica.ts'
+import type { Space } from './space.ts'
+import type { Call, Plan, PlannedCommand } from './turn.ts'
+
+/** One handle on a {@link Space}. */
+export class FileHandle implements StorageHandle {
+  readonly #space: Space
+  readonly #release: () => Promise<void>
+  readonly #unwatch = new Set<() => void>()
+  #running = 0
+  #onIdle: (() => void) | null = null
+  #closed: Promise<void> | null = null
+
+  /** @param release - called once, when the handle is closed */
+  constructor(space: Space, release: () => Promise<void>) {
+    this.#space = space
+    this.#release = release
+  }
+
+  async enqueue(items: readonly EnqueueItem[]): Promise<EnqueueAnswers> {
+    return this.#run({ commands: items.map(enqueueCommand) }, (call) => ({
+      now: call.now,
+      answers: call.outcomes.map((outcome) => {
+        const { record, answer } = known(outcome)
+        return { ...(answer as EnqueueOutcome), record: record as JobRecord }
+      }),
+    }))
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimAnswer> {
+    return this.#run({ claim: request }, claimAnswer)
+  }
+
+  async extend(items: readonly ({ readonly id: string } & LeaseTerms)[]): Promise<readonly ExtendOutcome[]> {
+    const commands = items.map(({ id, generation, leaseMs }): PlannedCommand => {
+      return { id, command: { type: 'extend', generation, leaseMs } }
+    })
+    return this.#run({ commands }, (call) => answersOf<ExtendOutcome>(call))
+  }
+
+  async settle(items: readonly Settlement[], claim: ClaimRequest | null): Promise<SettleAnswers> {
+    const commands = items.map(({ id, generation, verdict }): PlannedCommand => {
+      return { id, command: { type: 'settle', generation, verdict } }
+    })
+    return this.#run({ commands, claim }, (call, replica) => ({
+      answers: answersOf<SettleOutcome>(call),
+      claim: claim === null ? null : claimAnswer(call, replica),
+    }))
+  }
+
+  async cancel(ids: readonly string[]): Promise<readonly CancelOutcome[]> {
+    const commands = ids.map((id): PlannedCommand => ({ id, command: { type: 'cancel' } }))
+    return this.#run({ commands }, (call) => answersOf<CancelOutcome>(call))
+  }
+
+  async touch(items: readonly { readonly id: string; readonly ttlMs: number }[]): Promise<readonly TouchOutcome[]> {
+    const commands = items.map(({ id, ttlMs }): PlannedCommand => ({ id, command: { type: 'touch', ttlMs } }))
+    return this.#run({ commands }, (call) => answersOf<TouchOutcome>(call))
+  }
+
+  async get(ids: readonly string[]): Promise<GetAnswers> {
+    return this.#run({}, ({ now }, { table }) => ({ now, records: ids.map((id) => living(table.get(id), now)) }))
+  }
+
+  watch(listener: HintListener): () => void {
+    if (this.#closed !== null) throw new StorageClosedError()
+    const end = this.#space.watch(listener)
+    const unwatch = () => {
+      end()
+      this.#unwatch.delete(unwatch)
+    }
+    this.#unwatch.add(unwatch)
+    return unwatch
+  }
+
+  async sweep(limit: number): Promise<number> {
+    return this.#run({ sweepLimit: limit }, (call) => call.swept)
+  }
+
+  async hold(ms: number): Promise<void> {
+    return this.#run({ holdMs: ms }, () => undefined)
+  }
+
+  async stats(): Promise<StorageStats> {
+    return this.#run({}, ({ now }, { table }) => ({ ...table.counts, heldForMs: Math.max(0, table.holdUntil - now) }))
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
+    for (const unwatch of this.#unwatch) unwatch()
+    if (this.#running > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve))
+    await this.#release()
+  }
+
+  async #run<Answer>(plan: Plan, prepare: (call: Call, replica: Replica) => Answer): Promise<Answer> {
+    if (this.#closed !== null) throw new StorageClosedError()
+    this.#running++
+    try {
+      return await this.#space.run(plan, prepare)
+    } finally {
+      if (--this.#running === 0) this.#onIdle?.()
+    }
+  }
+}
+
+function enqueueCommand({ spec, payload, delayMs, rejectMismatch, lease }: EnqueueItem): PlannedCommand {
+  const terms = lease === null ? null : { generation: lease.generation, leaseMs: lease.leaseMs, graceMs: 0 }
+  const inline = lease !== null
+  const command = { type: 'enqueue', spec, payload, rejectMismatch, lease: terms, inline } as const
+  return { id: spec.id, command: { ...command, delayMs: inline ? 0 : delayMs } }
+}
+
+function claimAnswer({ now, jobs, exhausted }: Call, { table }: Replica): ClaimAnswer {
+  const heldForMs = Math.max(0, table.holdUntil - now)
+  return { now, jobs, exhausted, nextInMs: table.nextDueInMs(now, 0), heldForMs }
+}
+
+function known(outcome: Outcome | undefined): NonNullable<Outcome> {
+  // A call is answered when each of its commands has its outcome; null is for what is no command.
+  return outcome as NonNullable<Outcome>
+}
+
+function answersOf<Answer>(call: Call): Answer[] {
+  return call.outcomes.map((outcome) => known(outcome).answer as Answer)
+}

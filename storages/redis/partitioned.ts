@@ -1,0 +1,126 @@
+/**
+ * The operations of a namespace spread over several sets of keys: each id's are on its partition, claims go round.
+ *
+ * @module
+ */
+
+import type { ClaimAnswer, ClaimRequest, SettleAnswers, Settlement } from '../../src/storage.ts'
+import { partitionOf } from './layout.ts'
+import type { Operations } from './operations.ts'
+
+/** Calls each partition that has some of the items, all at once; answers the items' answers in the items' order. */
+export async function scatter<Item, Answer>(
+  parts: readonly Operations[],
+  items: readonly Item[],
+  idOf: (item: Item) => string,
+  call: (part: Operations, items: readonly Item[]) => Promise<readonly Answer[]>,
+): Promise<readonly Answer[]> {
+  if (parts.length === 1) return call(parts[0] as Operations, items)
+  const groups = new Map<number, { items: Item[]; places: number[] }>()
+  items.forEach((item, place) => {
+    const partition = partitionOf(idOf(item), parts.length)
+    const group = groups.get(partition)
+    if (group === undefined) groups.set(partition, { items: [item], places: [place] })
+    else {
+      group.items.push(item)
+      group.places.push(place)
+    }
+  })
+  const answers: Answer[] = new Array(items.length)
+  await all(
+    [...groups].map(async ([partition, { items, places }]) => {
+      const own = await call(parts[partition] as Operations, items)
+      for (let i = 0; i < places.length; i++) answers[places[i] as number] = own[i] as Answer
+    }),
+  )
+  return answers
+}
+
+/** Like Promise.all, but waits for every one to end before it rejects: nothing goes on behind the caller's back. */
+export async function all<T>(promises: readonly Promise<T>[]): Promise<T[]> {
+  const results = await Promise.allSettled(promises)
+  const values: T[] = []
+  for (const result of results) {
+    if (result.status === 'rejected') throw result.reason
+    values.push(result.value)
+  }
+  return values
+}
+
+/** Claims from several partitions as if they were one. */
+export class RoundClaims {
+  readonly #parts: readonly Operations[]
+  #start = 0
+
+  constructor(parts: readonly Operations[]) {
+    this.#parts = parts
+  }
+
+  /** Goes round until the limit is reached; starts at another partition each time. */
+  async claim(request: ClaimRequest): Promise<ClaimAnswer> {
+    const { ids } = request
+    if (ids === undefined) return this.#round(request, this.#next(), null)
+    if (ids.length === 0) return (this.#parts[0] as Operations).claim(request)
+    let answer: ClaimAnswer | null = null
+    for (let partition = 0; partition < this.#parts.length; partition++) {
+      const own = ids.filter((id) => partitionOf(id, this.#parts.length) === partition)
+      const limit = request.limit - (answer?.jobs.length ?? 0)
+      if (limit < 1) break
+      if (own.length === 0) continue
+      answer = merged(answer, await (this.#parts[partition] as Operations).claim({ ...request, limit, ids: own }))
+    }
+    return answer as ClaimAnswer
+  }
+
+  /** Ends leases on all partitions at once; the claim travels with the first one's, and goes round from there. */
+  async settle(items: readonly Settlement[], claim: ClaimRequest): Promise<SettleAnswers> {
+    const start = items.length === 0 ? this.#next() : partitionOf((items[0] as Settlement).id, this.#parts.length)
+    const first = this.#parts[start] as Operations
+    let claimed: ClaimAnswer | null = null
+    const answers = await scatter(
+      this.#parts,
+      items,
+      ({ id }) => id,
+      async (part, own) => {
+        const settled = await part.settle(own, part === first ? claim : null)
+        claimed ??= settled.claim
+        return settled.answers
+      },
+    )
+    return { answers, claim: await this.#round(claim, start, claimed) }
+  }
+
+  #next(): number {
+    this.#start = (this.#start + 1) % this.#parts.length
+    return this.#start
+  }
+
+  async #round(request: ClaimRequest, start: number, first: ClaimAnswer | null): Promise<ClaimAnswer> {
+    let answer = first
+    for (let i = first === null ? 0 : 1; i < this.#parts.length; i++) {
+      const limit = request.limit - (answer?.jobs.length ?? 0)
+      if (limit < 1) break
+      const part = this.#parts[(start + i) % this.#parts.length] as Operations
+      try {
+        answer = merged(answer, await part.claim({ ...request, limit }))
+      } catch (error) {
+        // Leases that were made must be told of; the partition that failed is asked again next time.
+        if (answer === null || (answer.jobs.length === 0 && answer.exhausted.length === 0)) throw error
+        break
+      }
+    }
+    return answer as ClaimAnswer
+  }
+}
+
+function merged(a: ClaimAnswer | null, b: ClaimAnswer): ClaimAnswer {
+  if (a === null) return b
+  const nexts = [a.nextInMs, b.nextInMs].filter((ms) => ms !== null)
+  return {
+    now: Math.max(a.now, b.now),
+    jobs: [...a.jobs, ...b.jobs],
+    exhausted: [...a.exhausted, ...b.exhausted],
+    nextInMs: nexts.length === 0 ? null : Math.min(...nexts),
+    heldForMs: Math.max(a.heldForMs, b.heldForMs),
+  }
+}
