@@ -135,7 +135,7 @@ export class Attempts<TPayload, TResult> {
     this.failWith(lease, error)
   }
 
-  /** Gives an attempt back that was cut off by a stop. */
+  /** Gives an attempt back that was cut off by a stop, or is not wanted any more. */
   giveBack(lease: Lease<TPayload>): void {
     if (!lease.decide()) return
     lease.job?.abort(new StoppedError('the handler'))

@@ -266,6 +266,7 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
     return this.#change(async () => {
       if (this.#phase === 'started') return
       this.#session.revive()
+      this.#waiter.revive()
       await this.#session.handle()
       this.#phase = 'started'
       this.#beginWork()
@@ -357,6 +358,7 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
       executor: this.#makeExecutor(),
       handle: () => this.#session.handle(),
       onExhausted: (record) => this.#attempts.tellExhausted(record),
+      onUnwanted: (lease) => this.#attempts.giveBack(lease),
       onIdle: () => this.#emitter.emit('idle'),
       onError: (error) => this.#onError(error),
     })
@@ -365,18 +367,20 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
   }
 
   async #drain(): Promise<void> {
-    const { stopTimeout } = this.#settings
-    if (!(await this.#within(this.#keeper.empty(), stopTimeout))) {
+    if (!(await this.#within(this.#quiet(), this.#settings.stopTimeout))) {
       for (const lease of [...this.#keeper]) this.#attempts.giveBack(lease)
     }
     // What was decided must be stored; a storage that is down may keep us only so long, then the leases run out.
-    if (!(await this.#within(this.#settled(), flushMsMax))) this.#exchange.abandon()
+    if (!(await this.#within(this.#quiet(), flushMsMax))) this.#exchange.abandon()
     this.#waiter.stop()
   }
 
-  async #settled(): Promise<void> {
-    await this.#keeper.empty()
-    await this.#exchange.flushed()
+  /** Resolves when no lease is held and no call under way that could bring one. */
+  async #quiet(): Promise<void> {
+    do {
+      await this.#exchange.flushed()
+      await this.#keeper.empty()
+    } while (this.#exchange.busy)
   }
 
   /** Whether the promise resolved in time. */

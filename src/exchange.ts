@@ -75,9 +75,14 @@ export class Exchange {
     setImmediate(this.#run)
   }
 
-  /** Resolves when every verdict that was given is answered. */
+  /** Whether a call is under way or verdicts wait. */
+  get busy(): boolean {
+    return this.#running || this.#pending.length > 0
+  }
+
+  /** Resolves when every verdict that was given is answered, and no call is under way. */
   flushed(): Promise<void> {
-    if (this.#pending.length === 0 && !this.#running) return Promise.resolve()
+    if (!this.busy) return Promise.resolve()
     return new Promise((resolve) => this.#onFlushed.push(resolve))
   }
 
@@ -95,10 +100,11 @@ export class Exchange {
     this.#scheduled = false
     this.#running = true
     const pending = this.#take()
-    const request = this.#claimer?.request() ?? null
+    const claimer = this.#claimer
+    const request = claimer?.request() ?? null
     if (pending.length > 0 || request !== null) {
       try {
-        await this.#exchange(pending, request)
+        await this.#exchange(pending, request, claimer)
         this.#failures = 0
       } catch (error) {
         this.#failed(pending, error)
@@ -119,7 +125,7 @@ export class Exchange {
     return pending.slice(0, limits.callItemsMax)
   }
 
-  async #exchange(pending: readonly Pending[], request: ClaimRequest | null): Promise<void> {
+  async #exchange(pending: readonly Pending[], request: ClaimRequest | null, claimer: Claimer | null): Promise<void> {
     const handle = await this.#handle()
     const sentAt = this.#clock.monotonic()
     let claim: ClaimAnswer | null
@@ -140,7 +146,8 @@ export class Exchange {
       }
       claim = answers.claim
     }
-    if (claim !== null && request !== null) this.#claimer?.receive(claim, request, sentAt)
+    // Even if it has stopped since: it must give back what it asked for.
+    if (claim !== null && request !== null) claimer?.receive(claim, request, sentAt)
   }
 
   async #settleApart(handle: StorageHandle, pending: readonly Pending[], error: AskonceError): Promise<void> {

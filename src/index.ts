@@ -32,6 +32,7 @@ export {
   UnrecoverableError,
 } from './errors.ts'
 export type { QueueEvents } from './events.ts'
+export { canonicalJson, contentId } from './key.ts'
 export { limits } from './limits.ts'
 export type {
   AfterExecution,

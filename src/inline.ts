@@ -75,7 +75,8 @@ export class Asker<TPayload, TResult> {
     const wait = this.#open('run', item, options, true)
     try {
       let sentAt = clock.monotonic()
-      const first = await Promise.race([this.#producer.ask(item), wait.failed.promise])
+      const asked = this.#producer.ask(item)
+      const first = await this.#unlessGivenUp(asked, wait, (answer) => (answer.leased ? answer.record : null), sentAt)
       let record: JobRecord = first.record
       let leased = first.leased
       wait.follow(record.spec.incarnation)
@@ -88,6 +89,7 @@ export class Asker<TPayload, TResult> {
         } else if (isTerminal(record)) {
           return this.#answer(record)
         }
+        if (leased) this.#waiter.pollSoon()
         const seen = await wait.next()
         if (seen !== 'due') {
           this.#counters.replayed++
@@ -95,7 +97,7 @@ export class Asker<TPayload, TResult> {
         }
         sentAt = clock.monotonic()
         const claimed = this.#producer.claim(id, { generation: this.#tokens.next(), leaseMs })
-        const taken = await Promise.race([claimed, wait.failed.promise])
+        const taken = await this.#unlessGivenUp(claimed, wait, (record) => record, sentAt)
         leased = taken !== null && taken.spec.incarnation === first.record.spec.incarnation
         if (leased) record = taken as ProcessingRecord
       }
@@ -108,6 +110,29 @@ export class Asker<TPayload, TResult> {
     const { timeout = this.#settings.timeout, signal } = options
     guardWait('options.timeout', timeout)
     return this.#waiter.open(item.spec.id, what, timeout, signal, takeover)
+  }
+
+  /** The answer; if the caller gives up before it comes, what it leases is given back: nobody would run it. */
+  #unlessGivenUp<T>(
+    answer: Promise<T>,
+    wait: Wait,
+    leasedIn: (answer: T) => JobRecord | null,
+    sentAt: number,
+  ): Promise<T> {
+    let givenUp = false
+    answer.then(
+      (late) => {
+        const record = givenUp ? leasedIn(late) : null
+        if (record === null) return
+        const lease = this.#keeper.add(record as ProcessingRecord, sentAt, this.#settings.clock.monotonic())
+        this.#attempts.giveBack(lease)
+      },
+      () => {},
+    )
+    return Promise.race([answer, wait.failed.promise]).catch((error: unknown) => {
+      givenUp = true
+      throw error
+    })
   }
 
   async #attempt(

@@ -133,6 +133,8 @@ export class Waiter {
   #pollAt = Number.POSITIVE_INFINITY
   #polling = false
   #pollMs: number
+  /** New waits are refused: the queue stops, or has stopped. */
+  #refusing = false
   /** Polls begun so far: what one of them reads is older than a wait that began after it. */
   pollsBegun = 0
 
@@ -160,10 +162,11 @@ export class Waiter {
    * Begins a wait, before the id is enqueued, so that no hint is missed.
    *
    * @param timeoutMs - may be Infinity
-   * @throws the signal's reason, if it is aborted already
+   * @throws the signal's reason, if it is aborted already; {@link StoppedError} after {@link stop}
    */
   open(id: string, what: string, timeoutMs: number, signal: AbortSignal | undefined, takeover: boolean): Wait {
     signal?.throwIfAborted()
+    if (this.#refusing) throw new StoppedError(what)
     let timer: Timer | null = null
     const onAbort = () => wait.failed.reject(signal?.reason)
     const wait: Wait = new Wait(this, id, takeover, () => {
@@ -205,8 +208,14 @@ export class Waiter {
     this.#pollIn(pollSoonMs)
   }
 
-  /** Ends all waits but those whose caller runs the job itself. */
+  /** Allows waits again. */
+  revive(): void {
+    this.#refusing = false
+  }
+
+  /** Refuses new waits, and ends all but those whose caller runs the job itself. */
   stop(): void {
+    this.#refusing = true
     for (const watch of this.#watches.values()) {
       for (const wait of watch) if (!wait.running) wait.failed.reject(new StoppedError('the wait'))
     }

@@ -33,6 +33,8 @@ export interface WorkerParts<TPayload> {
   readonly executor: Executor<TPayload>
   readonly handle: () => Promise<StorageHandle>
   readonly onExhausted: (record: JobRecord) => void
+  /** A lease that was claimed but can't be used. */
+  readonly onUnwanted: (lease: Lease<TPayload>) => void
   readonly onIdle: () => void
   readonly onError: (error: unknown) => void
 }
@@ -49,6 +51,8 @@ export class Worker<TPayload> implements Claimer {
   #paused = false
   /** Nothing was to be had; until a hint, a timer, or a poll says else. */
   #idle = false
+  /** A hint came while a claim was under way, which may not have seen what the hint told of. */
+  #hinted = false
   #pollMs: number
   /** Ref'ed: a started worker keeps its process alive, as a listening server does. */
   #wake: Timer | null = null
@@ -93,13 +97,15 @@ export class Worker<TPayload> implements Claimer {
 
   /** Something may be due in `inMs`. */
   hint(inMs: number): void {
-    if (!this.#started || !this.#idle) return
+    if (!this.#started) return
     if (inMs > 0) {
       this.#wakeIn(inMs)
-    } else {
-      this.#idle = false
-      this.#parts.exchange.poke()
+      return
     }
+    this.#hinted = true
+    if (!this.#idle) return
+    this.#idle = false
+    this.#parts.exchange.poke()
   }
 
   /** The executor can take more. */
@@ -111,6 +117,7 @@ export class Worker<TPayload> implements Claimer {
     if (!this.#started || this.#paused || this.#idle) return null
     const limit = Math.min(this.#parts.executor.capacity(), limits.callItemsMax)
     if (limit < 1) return null
+    this.#hinted = false
     return { generation: this.#parts.tokens.next(), limit, leaseMs: this.#parts.leaseMs }
   }
 
@@ -118,9 +125,16 @@ export class Worker<TPayload> implements Claimer {
     const { clock, executor, exchange, keeper, traits } = this.#parts
     const now = clock.monotonic()
     for (const record of answer.exhausted) this.#parts.onExhausted(record)
+    if (!this.#started) {
+      // Stopped while the claim was under way: what it brought is given back at once, and costs no attempt.
+      for (const record of answer.jobs) this.#parts.onUnwanted(keeper.add(record, sentAt, now))
+      return
+    }
     for (const record of answer.jobs) executor.take(keeper.add(record, sentAt, now), now)
     if (answer.jobs.length > 0 || answer.exhausted.length > 0) this.#pollMs = traits.pollMs.min
-    if (answer.jobs.length >= request.limit && answer.heldForMs <= 0) {
+    if (this.#wake === null) this.#wakeIn(traits.pollMs.max)
+    const full = answer.jobs.length >= request.limit
+    if ((full || this.#hinted) && answer.heldForMs <= 0) {
       exchange.poke()
       return
     }

@@ -31,7 +31,7 @@ export function payloadOf(id: string): string {
   return `payload of ${id}`
 }
 
-/** An item to enqueue: due at once, three attempts, kept long. */
+/** An item to enqueue: due at once, three attempts, kept long (a failure longer, to tell the two TTLs apart). */
 export function item(rig: Rig, id: string, options: ItemOptions = {}): EnqueueItem {
   return {
     spec: {
@@ -40,7 +40,7 @@ export function item(rig: Rig, id: string, options: ItemOptions = {}): EnqueueIt
       fingerprint: options.fingerprint ?? 'one payload',
       maxAttempts: options.maxAttempts ?? 3,
       resultTTL: options.resultTTL ?? longMs,
-      failureTTL: options.failureTTL ?? longMs,
+      failureTTL: options.failureTTL ?? 3 * longMs,
     },
     payload: options.payload ?? payloadOf(id),
     delayMs: options.delayMs ?? 0,

@@ -20,6 +20,7 @@ export interface Operation {
 
 const verdicts: readonly Verdict[] = [
   complete('a result', longMs),
+  complete('a result', 2 ** 33 + 1),
   fail('an error', longMs),
   retry('an error', longMs),
   retry('an error', 0),
@@ -34,7 +35,8 @@ function generationOf(checked: Checked, id: string): string {
 
 /** Each verdict given by the present lease, and by another. */
 const settling: readonly Operation[] = verdicts.flatMap((verdict) => {
-  const name = `settle: ${verdict.kind}${'delayMs' in verdict ? ` for ${verdict.delayMs === 0 ? 'now' : 'later'}` : ''}`
+  const ms = 'delayMs' in verdict ? verdict.delayMs : verdict.ttlMs
+  const name = `settle: ${verdict.kind}, ${ms} ms`
   return [
     {
       name,
@@ -51,6 +53,11 @@ const settling: readonly Operation[] = verdicts.flatMap((verdict) => {
 /** All of them. Each is run twice: the second answer must be the machine's too. */
 export const operations: readonly Operation[] = [
   { name: 'enqueue', run: (checked, id) => checked.enqueue([item(checked.rig, id)]) },
+  {
+    name: 'enqueue with other options',
+    run: (checked, id) =>
+      checked.enqueue([item(checked.rig, id, { maxAttempts: 9, resultTTL: 7 * longMs, failureTTL: 8 * longMs })]),
+  },
   { name: 'enqueue, delayed', run: (checked, id) => checked.enqueue([item(checked.rig, id, { delayMs: longMs })]) },
   {
     name: 'enqueue of another payload',

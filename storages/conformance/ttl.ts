@@ -6,6 +6,7 @@
 
 import assert from 'node:assert/strict'
 import { limits } from '../../src/limits.ts'
+import type { ProcessingRecord } from '../../src/record.ts'
 import { complete, fail, release } from '../../src/record.ts'
 import type { StorageHandle } from '../../src/storage.ts'
 import {
@@ -33,6 +34,48 @@ async function watchItEnd(rig: Rig, handle: StorageHandle, id: string, at: numbe
     if (now >= at + ttlResolutionMs - 1) assert.equal(record, null, `${now - at} ms after its end it must be gone`)
     return record === null
   })
+}
+
+type OnTheAbsent = (
+  rig: Rig,
+  handle: StorageHandle,
+  job: ProcessingRecord,
+) => Promise<[answer: unknown, expected: unknown]>
+
+/** What each operation answers to an id that has come and gone; `job` is the lease that it had. */
+const onTheAbsent: Readonly<Record<string, OnTheAbsent>> = {
+  get: async (_, handle, { spec }) => [(await handle.get([spec.id])).records, [null]],
+  cancel: async (_, handle, { spec }) => [await handle.cancel([spec.id]), ['not_found']],
+  touch: async (_, handle, { spec }) => [await handle.touch([{ id: spec.id, ttlMs: longMs }]), ['not_found']],
+  extend: async (_, handle, { spec, generation }) => {
+    return [await handle.extend([{ id: spec.id, generation, leaseMs: longMs }]), ['stale']]
+  },
+  'settle: complete': async (_, handle, job) => [await settleOne(handle, job, complete('old', longMs)), 'stale'],
+  'settle: fail': async (_, handle, job) => [await settleOne(handle, job, fail('old', longMs)), 'stale'],
+  'settle: release': async (_, handle, job) => [await settleOne(handle, job, release(0)), 'stale'],
+  claim: async (rig, handle, { spec }) => {
+    const { jobs, exhausted } = await handle.claim({ ...lease(rig), limit: 1, ids: [spec.id] })
+    return [[...jobs, ...exhausted], []]
+  },
+  'claim by the lease it had': async (_, handle, { spec, generation }) => {
+    const { jobs, exhausted } = await handle.claim({ generation, leaseMs: longMs, limit: 1, ids: [spec.id] })
+    return [[...jobs, ...exhausted], []]
+  },
+  enqueue: async (rig, handle, { spec }) => {
+    const again = item(rig, spec.id, { fingerprint: 'new', rejectMismatch: true })
+    const { outcome, mismatch, record } = (await handle.enqueue([again])).answers[0]!
+    return [
+      { outcome, mismatch, state: record.state, attempts: record.attempts },
+      { outcome: 'created', mismatch: false, state: 'queued', attempts: 0 },
+    ]
+  },
+  'enqueue with a lease': async (rig, handle, { spec }) => {
+    const { outcome, leased, record } = (await handle.enqueue([item(rig, spec.id, { lease: lease(rig) })])).answers[0]!
+    return [
+      { outcome, leased, state: record.state, attempts: record.attempts },
+      { outcome: 'created', leased: true, state: 'processing', attempts: 1 },
+    ]
+  },
 }
 
 export const ttlCases: readonly Case[] = [
@@ -72,28 +115,28 @@ export const ttlCases: readonly Case[] = [
     name: 'ttl: what is past its end is absent for every operation, and its id free',
     async run(rig) {
       const [handle, other] = await rig.pair()
-      const ids = ['completed', 'failed']
-      await enqueueNew(rig, handle, ids)
-      const [completed, failed] = await claimIds(rig, handle, ids)
-      const verdicts = [
-        settlement(completed!, complete('old', rig.shortMs)),
-        settlement(failed!, fail('old', rig.shortMs)),
-      ]
-      await handle.settle(verdicts, null)
-      await rig.wait(other, rig.shortMs)
-      for (const id of ids) {
-        await expectAbsent(rig, other, id)
-        const one = id === 'completed' ? completed! : failed!
-        assert.equal(await settleOne(other, one, release(0)), 'stale')
-        assert.deepEqual(await other.extend([{ id, generation: one.generation, leaseMs: longMs }]), ['stale'])
-      }
-      const any = await other.claim({ ...lease(rig), limit: 10 })
-      assert.deepEqual([...any.jobs, ...any.exhausted], [])
-      const { answers } = await handle.enqueue(
-        ids.map((id) => item(rig, id, { fingerprint: 'new', rejectMismatch: true })),
-      )
-      for (const { outcome, mismatch, record } of answers) {
-        assert.deepEqual([outcome, mismatch, record.state, record.attempts], ['created', false, 'queued', 0])
+      const names = Object.keys(onTheAbsent)
+      for (const [kind, verdict] of [
+        ['completed', complete('old', rig.shortMs)],
+        ['failed', fail('old', rig.shortMs)],
+      ] as const) {
+        // Each operation has an id of its own: the first that meets it must not take it for alive.
+        const ids = names.map((name) => `${kind}: ${name}`)
+        await enqueueNew(rig, handle, ids)
+        const jobs = await claimIds(rig, handle, ids)
+        await handle.settle(
+          jobs.map((job) => settlement(job, verdict)),
+          null,
+        )
+        await rig.wait(other, rig.shortMs)
+        for (const [index, name] of names.entries()) {
+          const [answer, expected] = await onTheAbsent[name]!(rig, other, jobs[index]!)
+          assert.deepEqual(answer, expected, `${name} on what ${kind} and is past its end`)
+        }
+        const any = await other.claim({ ...lease(rig), limit: 10 })
+        const claimed = [...any.jobs, ...any.exhausted].map(({ spec }) => spec.id)
+        assert.deepEqual(claimed, [`${kind}: enqueue`], 'the one that was enqueued anew')
+        await expectAbsent(rig, other, ids[0]!)
       }
     },
   },

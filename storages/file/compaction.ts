@@ -119,7 +119,7 @@ export class Compaction {
   }
 
   async #write(state: ReplicatedLog, source: SnapshotSource): Promise<boolean> {
-    const { fs, folder } = this.#options
+    const { fs, folder, warn } = this.#options
     try {
       const bytes = await writeSnapshot(fs, folder, source)
       this.#snapshotEpoch = source.epoch
@@ -127,12 +127,12 @@ export class Compaction {
       this.#retryMs = retryMs.first
       if (state.position.epoch === source.epoch) state.uncoveredBytes = 0
       state.needsSnapshot = false
-      folder.collect(source.epoch, Date.now())
-      return true
     } catch (error) {
       this.#postpone(storageError('write the snapshot in', folder.path, error))
       return false
     }
+    collectIn(folder, source.epoch, warn)
+    return true
   }
 
   #postpone(error: unknown): void {
@@ -141,5 +141,15 @@ export class Compaction {
     this.#retryMs = Math.min(this.#retryMs * 2, retryMs.longest)
     const reason = error instanceof Error ? error.message : String(error)
     warn('FILE_NOT_COMPACTED', `the log was not compacted, nothing is lost: ${reason}`, { path: folder.path })
+  }
+}
+
+/** Removes what a snapshot makes needless. What is left over does no harm: failing is no more than a warning. */
+export function collectIn(folder: Folder, snapshotEpoch: number, warn: Warn): void {
+  try {
+    folder.collect(snapshotEpoch, Date.now())
+  } catch (error) {
+    const { message } = storageError('clear up', folder.path, error)
+    warn('FILE_NOT_COLLECTED', message, { path: folder.path })
   }
 }

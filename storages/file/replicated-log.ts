@@ -8,6 +8,7 @@
 
 import { StorageError } from '../../src/errors.ts'
 import type { JobRecord } from '../../src/record.ts'
+import { collectIn } from './compaction.ts'
 import type { LogEntry, Nonce } from './entries.ts'
 import { entryText, headerText } from './entries.ts'
 import { errorCode, guarded, storageError } from './errors.ts'
@@ -89,13 +90,7 @@ export class ReplicatedLog {
       loaded.log.release()
       throw error
     }
-    try {
-      folder.collect(loaded.snapshotEpoch, Date.now())
-    } catch (error) {
-      // What is left over does no harm; the next snapshot is another occasion.
-      const { message } = storageError('clear up', folder.path, error)
-      warn('FILE_NOT_COLLECTED', message, { path: folder.path })
-    }
+    collectIn(folder, loaded.snapshotEpoch, warn)
     return self
   }
 

@@ -12,6 +12,7 @@ import { Compaction } from './compaction.ts'
 import { guarded } from './errors.ts'
 import type { FileSystem } from './file-system.ts'
 import type { Folder } from './folder.ts'
+import type { PendingHints } from './hints.ts'
 import { Hints } from './hints.ts'
 import { LogReplacedError } from './log-file.ts'
 import type { Replica } from './replica.ts'
@@ -167,6 +168,7 @@ export class Space {
     const { fs, folder, nonce, fsync } = this.#options
     this.#state = await ReplicatedLog.load({ fs, folder, warn: this.#hints.warn, nonce, fsync })
     this.#listen()
+    this.#wake.renew()
     // Whatever happened while this process did not read: those who wait must look.
     this.#hints.due(0)
     return this.#state
@@ -201,9 +203,18 @@ export class Space {
       done()
       return
     }
+    if (calls.length === 0 && hints !== null && log.syncedEnd < log.end) {
+      // Others' doings: without the records, which may not be on disk yet. Who wants one asks for it.
+      this.#hints.send(withoutRecords(hints))
+      return
+    }
     this.#syncer.wait(log, done, (error) => {
       this.#distrusted = true
       for (const call of calls) call.reject(error)
     })
   }
+}
+
+function withoutRecords({ hints, dueAt }: PendingHints): PendingHints {
+  return { dueAt, hints: hints.map((hint) => (hint.type === 'settled' ? { type: 'settled', id: hint.id } : hint)) }
 }

@@ -52,14 +52,20 @@ export class Wake {
     this.#stopWatch()
   }
 
+  /** Watches anew: the folder may be another one than before. */
+  renew(): void {
+    if (!this.#running) return
+    this.#stopWatch()
+    this.#startWatch()
+  }
+
   #startWatch(): void {
     const { fs, path, look } = this.#options
+    const changed = () => {
+      if (look()) this.#misses = 0
+    }
     try {
-      this.#watch = fs.watch(
-        path,
-        () => void look(),
-        (error) => this.#lose(error),
-      )
+      this.#watch = fs.watch(path, changed, (error) => this.#lose(error))
     } catch (error) {
       this.#lose(error)
     }

@@ -40,6 +40,9 @@ export interface RedisHandleOptions {
   readonly onClosed: () => void
 }
 
+/** Who does not claim is told of work no more often than this, ms. */
+const listenMsMin = 1_000
+
 /** A handle. */
 export class RedisHandle implements StorageHandle {
   readonly #parts: readonly Operations[]
@@ -49,6 +52,9 @@ export class RedisHandle implements StorageHandle {
   readonly #onClosed: () => void
   readonly #listeners = new Set<{ readonly listener: HintListener }>()
   #live = false
+  /** Whether it claims whatever is due: being told of work is then its claims' matter. */
+  #worker = false
+  #listenTimer: NodeJS.Timeout | null = null
   #running = 0
   #onCalm: (() => void) | null = null
   #closing: Promise<void> | null = null
@@ -58,7 +64,7 @@ export class RedisHandle implements StorageHandle {
     this.#subscriber = options.subscriber
     this.#channel = options.channel
     this.#onClosed = options.onClosed
-    const emit = (hint: Hint) => this.#emit(hint)
+    const emit = (hint: Hint) => this.#told(hint)
     const channel = () => (this.#live ? this.#channel : '')
     this.#parts = options.bases.map((base) => new Operations({ connection, base, channel, emit }))
     this.#claims = new RoundClaims(this.#parts)
@@ -69,22 +75,23 @@ export class RedisHandle implements StorageHandle {
     const listener: ChannelListener = {
       message: (data) => {
         const hint = hintOfMessage(data)
-        if (hint !== null) this.#emit(hint)
+        if (hint !== null) this.#told(hint)
       },
       live: (again) => {
         this.#live = true
         if (again) this.#warn('REDIS_SUBSCRIBER_BACK', 'wake-ups are heard again')
         // Whatever was told meanwhile went unheard.
-        this.#emit({ type: 'due', inMs: 0 })
+        this.#told({ type: 'due', inMs: 0 })
       },
       lost: (code, message) => {
         this.#live = false
         this.#warn(code, `wake-ups are not heard for now, polling goes on: ${message}`)
       },
     }
-    const heard = this.#subscriber.add(this.#channel, listener)
-    await (this.#parts[0] as Operations).stats(timeoutMs)
-    await heard
+    // Checks the connection first: what it fails with is told better. Then again, to be listed.
+    await (this.#parts[0] as Operations).listen(timeoutMs)
+    await this.#subscriber.add(this.#channel, listener)
+    await this.#listen()
   }
 
   async enqueue(items: readonly EnqueueItem[]): Promise<EnqueueAnswers> {
@@ -105,6 +112,7 @@ export class RedisHandle implements StorageHandle {
   }
 
   claim(request: ClaimRequest): Promise<ClaimAnswer> {
+    if (request.ids === undefined) this.#worker = true
     return this.#run(() => this.#claim(request))
   }
 
@@ -122,6 +130,7 @@ export class RedisHandle implements StorageHandle {
       const rest = await this.settle(items.slice(limits.callItemsMax), claim)
       return { answers: [...first.answers, ...rest.answers], claim: rest.claim }
     }
+    if (claim !== null && claim.ids === undefined) this.#worker = true
     return this.#run(async () => {
       if (this.#parts.length === 1) return (this.#parts[0] as Operations).settle(items, claim)
       if (claim !== null && claim.ids === undefined) return this.#claims.settle(items, claim)
@@ -193,6 +202,7 @@ export class RedisHandle implements StorageHandle {
   async #close(): Promise<void> {
     if (this.#running > 0) await new Promise<void>((resolve) => (this.#onCalm = resolve))
     this.#listeners.clear()
+    if (this.#listenTimer !== null) clearTimeout(this.#listenTimer)
     await Promise.allSettled(this.#parts.map((part) => part.retire(this.#channel)))
     this.#subscriber.remove(this.#channel)
     this.#onClosed()
@@ -221,6 +231,22 @@ export class RedisHandle implements StorageHandle {
     } finally {
       if (--this.#running === 0) this.#onCalm?.()
     }
+  }
+
+  /** Hands a hint on. Who was told of work is taken off the list, and comes back to it by claiming, or after a while. */
+  #told(hint: Hint): void {
+    if (hint.type === 'due' && !this.#worker && this.#listenTimer === null && this.#closing === null) {
+      this.#listenTimer = setTimeout(() => {
+        this.#listenTimer = null
+        if (!this.#worker && this.#closing === null) void this.#listen()
+      }, listenMsMin).unref()
+    }
+    this.#emit(hint)
+  }
+
+  /** A handle that is not told of work polls for it: no reason to fail. */
+  async #listen(): Promise<void> {
+    if (this.#live) await Promise.allSettled(this.#parts.map((part) => part.listen()))
   }
 
   #warn(code: string, message: string): void {

@@ -53,6 +53,9 @@ const touchOutcomes: Readonly<Record<string, TouchOutcome>> = {
 }
 const verdictLetters: Readonly<Record<Verdict['kind'], string>> = { complete: 'c', fail: 'x', retry: 'f', release: 'q' }
 
+/** Closing waits no longer than this for being taken off a list that forgets by itself, ms. */
+const retireMsMax = 1_000
+
 /** The operations on one set of keys. */
 export class Operations {
   readonly #connection: Connection
@@ -62,8 +65,8 @@ export class Operations {
   readonly #blind: string
   /** Generations of claims whose answers were lost: what they leased is given back with the next claim. */
   #lost: string[] = []
-  /** Whether the channel may be on the list of idle workers. */
-  #idle = false
+  /** Whether the channel may be on the list of those who hear of work. */
+  #listed = false
 
   constructor(options: OperationsOptions) {
     this.#connection = options.connection
@@ -177,17 +180,24 @@ export class Operations {
     this.#tell((await this.#connection.run(scripts.hold, args)) as unknown[], 1)
   }
 
-  async stats(timeoutMs?: number): Promise<StorageStats> {
-    const reply = (await this.#connection.run(scripts.stats, this.#args(''), timeoutMs)) as unknown[]
+  async stats(): Promise<StorageStats> {
+    const reply = (await this.#connection.run(scripts.stats, this.#args(''))) as unknown[]
     const [due, failing, processing, heldForMs] = reply.map(Number) as [number, number, number, number]
     return { queued: due - failing, failing, processing, completed: null, failed: null, heldForMs }
   }
 
-  /** Takes the channel off the list of idle workers. */
+  /** Has the channel told of work, though its handle does not claim. Also what opening checks the connection with. */
+  async listen(timeoutMs?: number): Promise<void> {
+    const channel = this.#channel()
+    if (channel !== '') this.#listed = true
+    await this.#connection.run(scripts.listen, this.#args(channel), timeoutMs)
+  }
+
+  /** Takes the channel off the list of those who hear of work. */
   async retire(channel: string): Promise<void> {
-    if (!this.#idle) return
-    this.#idle = false
-    await this.#connection.run(scripts.retire, this.#args(channel), 1_000)
+    if (!this.#listed) return
+    this.#listed = false
+    await this.#connection.run(scripts.retire, this.#args(channel), retireMsMax)
   }
 
   /** Keys and the arguments of every script. */
@@ -205,7 +215,7 @@ export class Operations {
     args.push(own, String(leaseMs), String(Math.min(limit, limits.callItemsMax)), between(lost))
     // No id is '', so that no ids at all are told from none given.
     if (ids !== undefined) args.push(...(ids.length === 0 ? [''] : new Set(ids)))
-    else if (args[2] !== '') this.#idle = true
+    else if (args[2] !== '') this.#listed = true
     try {
       return (await this.#connection.run(script, args, undefined, () => {
         if (ids === undefined) args[lostAt] = between([...lost, own])

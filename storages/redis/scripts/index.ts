@@ -11,6 +11,7 @@ import { enqueue } from './enqueue.ts'
 import { extend } from './extend.ts'
 import { get } from './get.ts'
 import { hold } from './hold.ts'
+import { listen } from './listen.ts'
 import { retire } from './retire.ts'
 import { settle } from './settle.ts'
 import { stats } from './stats.ts'
@@ -39,5 +40,6 @@ export const scripts = Object.freeze({
   get: script('get', get),
   hold: script('hold', hold),
   stats: script('stats', stats),
+  listen: script('listen', listen),
   retire: script('retire', retire),
 })

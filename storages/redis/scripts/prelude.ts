@@ -76,21 +76,31 @@ local function held()
   till = till or tonumber(call('GET', base .. 'h') or 0)
   return till > now
 end
--- one idle worker hears that there is work: the one that asked last; dead ones are passed over
+local function hintDue(channel, soon)
+  if channel ~= own then return call('PUBLISH', channel, 'd0:' .. soon) > 0 or blind end
+  add(mine, 'd', '', tostring(soon))
+  return true
+end
+-- one idle worker hears that there is work: the one that asked last; dead ones are passed over. Where no worker is idle,
+-- those hear it that only listen (their score is no time): they come back to the list after a while
 local function wake()
-  while true do
+  for _ = 1, 16 do
     local top = call('ZPOPMAX', idle)
     if not top[1] then return end
-    if top[1] == own then return add(mine, 'd', '', '0') end
-    if tonumber(top[2]) > now and (call('PUBLISH', top[1], 'd0:0') > 0 or blind) then return end
+    local score = tonumber(top[2])
+    if (score < 1e11 or score > now) and hintDue(top[1], 0) and score > 1e11 then return end
   end
 end
--- the same for records that become due in \`soon\` ms, if they are the first to: it will come back by itself
+-- the same for records that become due in \`soon\` ms, if they are the first to
 local function announce(soon)
   if soon == 0 then return held() or wake() end
   if call('ZCOUNT', due, '-inf', '(' .. fmt('%.0f', us + soon * 1000)) > 0 then return end
-  local top = call('ZRANGE', idle, -1, -1)[1]
-  if top == own then add(mine, 'd', '', tostring(soon)) elseif top then call('PUBLISH', top, 'd0:' .. soon) end
+  local top = call('ZREVRANGE', idle, 0, 15, 'WITHSCORES')
+  for i = 1, #top, 2 do
+    hintDue(top[i], soon)
+    if tonumber(top[i + 1]) > 1e11 then return end
+    call('ZREM', idle, top[i])
+  end
 end
 local function answer(out)
   for i = 1, #mine do out[#out + 1] = mine[i] end
