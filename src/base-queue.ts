@@ -33,6 +33,7 @@ import { type EnqueueManyResult, type EnqueueResult, type JobStatus, Producer } 
 import { Session } from './session.ts'
 import { guardFunction, readSettings, type Settings } from './settings.ts'
 import type { Hint, Storage, StorageStats } from './storage.ts'
+import { observe } from './telemetry.ts'
 import { TokenSource } from './tokens.ts'
 import { Waiter } from './waiter.ts'
 import { type Executor, Worker } from './worker.ts'
@@ -60,6 +61,7 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
   readonly #producer: Producer<TPayload, TResult>
   readonly #waiter: Waiter
   readonly #asker: Asker<TPayload, TResult>
+  #unobserve: (() => void) | null = null
   #makeExecutor: (() => Executor<TPayload>) | null = null
   #worker: Worker<TPayload> | null = null
   #phase: QueuePhase = 'new'
@@ -116,6 +118,12 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
       this.#keeper,
       this.#attempts,
     )
+    this.#observe()
+  }
+
+  #observe(): void {
+    const { meter, name } = this.#settings
+    if (meter !== undefined) this.#unobserve ??= observe(meter, this.#counters, name)
   }
 
   /** The namespace. */
@@ -268,6 +276,7 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
       this.#session.revive()
       this.#waiter.revive()
       await this.#session.handle()
+      this.#observe()
       this.#phase = 'started'
       this.#beginWork()
     })
@@ -287,6 +296,8 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
       await this.#drain()
       this.#keeper.stop()
       await this.#session.stop()
+      this.#unobserve?.()
+      this.#unobserve = null
       this.#phase = 'stopped'
     })
   }

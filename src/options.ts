@@ -9,6 +9,7 @@ import type { Clock } from './clock.ts'
 import type { Encoded } from './record.ts'
 import type { RetryPolicy } from './retry.ts'
 import type { Storage } from './storage.ts'
+import type { Meter } from './telemetry.ts'
 
 /** Every default of a queue. Durations in ms. */
 export const defaults = Object.freeze({
@@ -164,6 +165,8 @@ export interface QueueOptions<TPayload, TResult> {
   resultSerde?: Serde<TResult>
   /** pino's shape; silent by default. Never gets payloads, results or credentials. */
   logger?: Logger
+  /** An OpenTelemetry meter: gets each counter as `askonce.jobs.<counter>`, until the queue is stopped. */
+  meter?: Meter
   /** Default {@link defaults.sweepIntervalMs}. */
   sweepIntervalMs?: number
   /** Default: the system's. */

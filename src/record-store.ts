@@ -91,7 +91,10 @@ export type DueKind = 'claimable' | 'forgettable'
 export interface DueAnswer {
   /** Keys, or whole rows where the store has them, which saves a load; earliest first where it can. */
   readonly items: readonly (string | JobRow)[]
-  /** When the next row after these becomes due, ms since 1970; null if the store doesn't know or there is none. */
+  /**
+   * When the next row after these becomes due, ms since 1970: `now` or before if more are due than were asked for; null if
+   * the store doesn't know, or there is none.
+   */
   readonly nextAt: number | null
 }
 

@@ -12,6 +12,7 @@ import type { AfterExecution, EnqueueOptions, Logger, QueueOptions, Serde } from
 import { defaults } from './options.ts'
 import { exponential, type RetryPolicy } from './retry.ts'
 import type { Storage } from './storage.ts'
+import type { Meter } from './telemetry.ts'
 
 /** A queue's options, complete. */
 export interface Settings<TPayload, TResult> {
@@ -32,6 +33,7 @@ export interface Settings<TPayload, TResult> {
   readonly payloadSerde: Serde<TPayload>
   readonly resultSerde: Serde<TResult>
   readonly logger: Logger | undefined
+  readonly meter: Meter | undefined
   readonly sweepIntervalMs: number
   readonly clock: Clock
   readonly random: () => number
@@ -106,6 +108,7 @@ export function readSettings<TPayload, TResult>(
     payloadSerde,
     resultSerde,
     logger: options.logger,
+    meter: options.meter,
     sweepIntervalMs: sweepIntervalMs ?? defaults.sweepIntervalMs,
     clock: options.clock ?? systemClock,
     random,

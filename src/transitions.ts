@@ -51,7 +51,7 @@ export interface Transition {
 }
 
 /** How each fact is told. */
-export const facts: { readonly [fact in Fact]: (stored: JobRecord | null, command: Command, now: number) => boolean } =
+const facts: { readonly [fact in Fact]: (stored: JobRecord | null, command: Command, now: number) => boolean } =
   {
     /** A record is stored, even if it has passed its end. */
     stored: (stored) => stored !== null,
@@ -154,7 +154,7 @@ export const endings: readonly Ending[] = [
 ]
 
 /** The situation of what is stored for an id. */
-export function situationOf(stored: JobRecord | null, now: number): Situation {
+function situationOf(stored: JobRecord | null, now: number): Situation {
   return living(stored, now)?.state ?? 'absent'
 }
 

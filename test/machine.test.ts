@@ -419,6 +419,24 @@ t.test('verdicts', async (t) => {
   t.equal(end(retry('e', 0))!.at, later, 'no delay: due at once')
 })
 
+t.test(
+  'one verdict a lease: the same again is answered as before, another is stale, and the first one stands',
+  async (t) => {
+    const verdicts = [complete('r', 40), fail('e', 40), retry('e', 40), release(40)]
+    for (const first of verdicts) {
+      const record = settled(first)
+      for (const second of verdicts) {
+        const command = { type: 'settle', generation: 'g1', verdict: second } as const
+        // A retry may have ended as failed, and then looks like a fail: so it is taken for the same.
+        const same = first.kind === second.kind || (first.kind === 'fail' && second.kind === 'retry')
+        t.same(step(record, command, now + 1), { record, answer: same ? 'settled' : 'stale' })
+      }
+    }
+    const other = { type: 'settle', generation: 'g1', verdict: complete('other', 9_000) } as const
+    t.match(step(settled(), other, now + 1), { record: { result: 'r', at: now + 100 }, answer: 'settled' })
+  },
+)
+
 t.test('a lease', async (t) => {
   t.test('is renewed from now, also when it ran out and nobody took it', async (t) => {
     for (const at of [now + 1, now + 50, now + 5_000]) {

@@ -26,7 +26,7 @@ import type {
 } from '../../src/storage.ts'
 import { assertClaim } from './checked-claim.ts'
 import type { Expected } from './compare.ts'
-import { assertRecord } from './compare.ts'
+import { assertRecord, isLeaseOf } from './compare.ts'
 import type { Rig } from './rig.ts'
 
 const absent: Expected = { lo: null, hi: null }
@@ -93,8 +93,10 @@ export class Checked {
       const { outcome, leased, mismatch, record } = answer.answers[index]!
       const held = this.heldMs(span)
       const isNew = living(this.record(id), span.lo) === null
+      // A lease got before the hold may be answered as it was: that is the same call once more, its reply lost.
+      const again = leased && isLeaseOf(this.record(id), item.lease)
       // A call at the span's beginning meets the hold with the most of it left.
-      const command = (now: number) => this.#enqueueCommand(item, (now === span.lo ? held.hi : held.lo) > 0)
+      const command = (now: number) => this.#enqueueCommand(item, !again && (now === span.lo ? held.hi : held.lo) > 0)
       this.apply(id, span, command, { outcome, leased, mismatch }, what)
       if (isNew || leased) this.#slackMs.set(id, item.lease === null ? 0 : Math.max(item.delayMs, held.hi))
       // Of an id that one call names twice, either record will do: the one then, or the one after the call.

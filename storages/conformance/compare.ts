@@ -10,6 +10,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { quoteId } from '../../src/errors.ts'
 import type { Encoded, JobRecord } from '../../src/record.ts'
 import { isTerminal } from '../../src/record.ts'
+import type { LeaseTerms } from '../../src/storage.ts'
 import { sameEncoded, showEncoded } from './items.ts'
 
 /** What the machine says of a record: as if its last change had happened at the earliest and at the latest moment. */
@@ -98,6 +99,11 @@ export function outcomeOf(record: JobRecord): Encoded | null {
 
 function isSame(actual: Encoded | null | undefined, wanted: Encoded | null): boolean {
   return actual !== undefined && sameEncoded(actual, wanted)
+}
+
+/** Whether the record is under this very lease. */
+export function isLeaseOf(record: JobRecord | null, lease: LeaseTerms | null): boolean {
+  return record?.state === 'processing' && record.generation === lease?.generation
 }
 
 /** A record in a message. */

@@ -13,7 +13,7 @@ import type { Case } from './rig.ts'
 import { longMs } from './rig.ts'
 
 /** Ids that broke somebody, alone or next to each other. */
-export const awkwardIds: readonly string[] = [
+const awkwardIds: readonly string[] = [
   // Names of an object's own machinery.
   '__proto__',
   'constructor',

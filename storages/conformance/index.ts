@@ -32,6 +32,7 @@ import { sizeCases } from './sizes.ts'
 import { statsCases } from './stats.ts'
 import { sweepCases } from './sweep.ts'
 import { touchCases } from './touch.ts'
+import { traitCases } from './traits.ts'
 import { ttlCases } from './ttl.ts'
 import { watchCases } from './watch.ts'
 
@@ -41,6 +42,7 @@ export type { ConformanceOptions, CreateContext, CreatedStorage, RandomOptions }
 export { settle, VirtualClock } from './virtual-clock.ts'
 
 const cases: readonly Case[] = [
+  ...traitCases,
   ...enqueueCases,
   ...claimCases,
   ...extendCases,

@@ -106,6 +106,17 @@ export const operations: readonly Operation[] = [
       await checked.hold(0)
     },
   },
+  {
+    name: 'enqueue and claim with the present lease, in a held queue',
+    alone: true,
+    run: async (checked, id) => {
+      const present = { generation: generationOf(checked, id), leaseMs: longMs }
+      await checked.hold(longMs)
+      await checked.enqueue([item(checked.rig, id, { lease: present })])
+      await checked.claim({ ...present, limit: 1, ids: [id] })
+      await checked.hold(0)
+    },
+  },
   { name: 'claim of the id', run: (checked, id) => checked.claim({ ...lease(checked.rig), limit: 1, ids: [id] }) },
   {
     name: 'claim of the id by the present lease',

@@ -13,7 +13,7 @@ import type { Case, Rig } from './rig.ts'
 import { longMs } from './rig.ts'
 
 /** Numbers from a seed (mulberry32): the same in every run. */
-export class Chance {
+class Chance {
   #state: number
 
   constructor(seed: number) {

@@ -5,6 +5,7 @@
  */
 
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import type { Storage, StorageHandle, StorageTraits } from '../../src/storage.ts'
 
 /** A storage made for one case, and how to clear up after it. */
@@ -84,6 +85,7 @@ export class Rig {
   readonly #handles: StorageHandle[] = []
   readonly #note: (text: string) => void
   #other: Storage | undefined
+  readonly #run = randomUUID().slice(0, 8)
   #tokens = 0
 
   private constructor(options: ConformanceOptions, name: string, made: CreatedStorage, note: (text: string) => void) {
@@ -147,7 +149,7 @@ export class Rig {
   /** A token never used before. */
   token(kind = 'token'): string {
     this.#tokens++
-    return `${kind}-${this.#tokens}-${this.#name.length}`
+    return `${kind}-${this.#tokens}-${this.#run}`
   }
 
   /** The storage's time, ms since 1970. */

@@ -24,8 +24,8 @@ export interface FolderWatch {
 
 /** See the module's description. Every call throws as node:fs does. */
 export interface FileSystem {
-  /** Makes a folder, and those above it, private to the user. */
-  makeFolder(path: string): void
+  /** Makes a folder, and those above it, private to the user; answers the first that it made, if it made any. */
+  makeFolder(path: string): string | undefined
   /** Names in a folder. */
   list(path: string): string[]
   /** Opens for reading and appending. */
@@ -60,7 +60,7 @@ function statusFrom(stats: fs.Stats): FileStatus {
 
 /** node:fs and write-file-atomic. */
 export const nodeFileSystem: FileSystem = {
-  makeFolder: (path) => void fs.mkdirSync(path, { recursive: true, mode: 0o700 }),
+  makeFolder: (path) => fs.mkdirSync(path, { recursive: true, mode: 0o700 }),
   list: (path) => fs.readdirSync(path),
   openLog(path, create) {
     const { O_RDWR, O_APPEND, O_CREAT } = fs.constants

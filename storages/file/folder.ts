@@ -101,6 +101,17 @@ export class Folder {
     return modifiedAt !== null && now - modifiedAt > temporaryAgeMaxMs
   }
 
+  /** Makes the folder, if it is not there; puts its name on disk if that matters. */
+  make(fsync: boolean): void {
+    const first = this.#fs.makeFolder(this.path)
+    if (first === undefined || !fsync) return
+    const top = path.dirname(first)
+    for (let above = path.dirname(this.path); ; above = path.dirname(above)) {
+      this.#fs.syncFolder(above)
+      if (above === top || above === path.dirname(above)) break
+    }
+  }
+
   /** Whether the folder itself is there. */
   exists(): boolean {
     try {

@@ -62,8 +62,8 @@ export class Space {
 
   /** Makes the folder and loads it, unless it is loaded. */
   async open(): Promise<void> {
-    const { fs, folder } = this.#options
-    guarded('make the folder', folder.path, () => fs.makeFolder(folder.path))
+    const { folder, fsync } = this.#options
+    guarded('make the folder', folder.path, () => folder.make(fsync))
     await this.run({}, () => undefined)
   }
 

@@ -27,7 +27,7 @@ import type { Connection } from './connection.ts'
 import { hintOfMessage } from './hints.ts'
 import { Operations } from './operations.ts'
 import { all, RoundClaims, scatter } from './partitioned.ts'
-import type { ChannelListener, Subscriber } from './subscriber.ts'
+import type { Subscriber } from './subscriber.ts'
 
 /** What a handle is made of. */
 export interface RedisHandleOptions {
@@ -40,8 +40,9 @@ export interface RedisHandleOptions {
   readonly onClosed: () => void
 }
 
-/** Who does not claim is told of work no more often than this, ms. */
-const listenMsMin = 1_000
+/** Who does not claim is told of work so many times in a row, then no more often than once in so many ms. */
+const listensMax = 5
+const listenMs = 1_000
 
 /** A handle. */
 export class RedisHandle implements StorageHandle {
@@ -55,6 +56,8 @@ export class RedisHandle implements StorageHandle {
   /** Whether it claims whatever is due: being told of work is then its claims' matter. */
   #worker = false
   #listenTimer: NodeJS.Timeout | null = null
+  #listensLeft = listensMax
+  #listenedAt = performance.now()
   #running = 0
   #onCalm: (() => void) | null = null
   #closing: Promise<void> | null = null
@@ -70,9 +73,9 @@ export class RedisHandle implements StorageHandle {
     this.#claims = new RoundClaims(this.#parts)
   }
 
-  /** Makes sure that Redis answers, and that the channel is heard if that can be had. */
+  /** Has the channel heard, if that can be had, and makes sure that Redis answers. */
   async connect(timeoutMs: number): Promise<void> {
-    const listener: ChannelListener = {
+    const hearing = this.#subscriber.add(this.#channel, {
       message: (data) => {
         const hint = hintOfMessage(data)
         if (hint !== null) this.#told(hint)
@@ -87,10 +90,15 @@ export class RedisHandle implements StorageHandle {
         this.#live = false
         this.#warn(code, `wake-ups are not heard for now, polling goes on: ${message}`)
       },
-    }
-    // Checks the connection first: what it fails with is told better. Then again, to be listed.
+    })
+    // What the calls' connection fails with is told better, and without the other one polling does.
     await (this.#parts[0] as Operations).listen(timeoutMs)
-    await this.#subscriber.add(this.#channel, listener)
+    let timer: NodeJS.Timeout | undefined
+    const patience = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, timeoutMs)
+    })
+    await Promise.race([hearing, patience])
+    clearTimeout(timer)
     await this.#listen()
   }
 
@@ -233,20 +241,32 @@ export class RedisHandle implements StorageHandle {
     }
   }
 
-  /** Hands a hint on. Who was told of work is taken off the list, and comes back to it by claiming, or after a while. */
+  /** Hands a hint on. Who was told of work is taken off the list, and comes back to it by claiming, or by listening anew. */
   #told(hint: Hint): void {
-    if (hint.type === 'due' && !this.#worker && this.#listenTimer === null && this.#closing === null) {
-      this.#listenTimer = setTimeout(() => {
-        this.#listenTimer = null
-        if (!this.#worker && this.#closing === null) void this.#listen()
-      }, listenMsMin).unref()
-    }
+    if (hint.type === 'due' && !this.#worker) this.#listenAgain()
     this.#emit(hint)
+  }
+
+  /** At once a few times, then no more often than once in {@link listenMs}. */
+  #listenAgain(): void {
+    if (this.#listenTimer !== null || this.#worker || this.#closing !== null) return
+    const now = performance.now()
+    this.#listensLeft = Math.min(listensMax, this.#listensLeft + (now - this.#listenedAt) / listenMs)
+    this.#listenedAt = now
+    if (this.#listensLeft >= 1) {
+      this.#listensLeft--
+      void this.#listen()
+      return
+    }
+    this.#listenTimer = setTimeout(() => {
+      this.#listenTimer = null
+      this.#listenAgain()
+    }, listenMs).unref()
   }
 
   /** A handle that is not told of work polls for it: no reason to fail. */
   async #listen(): Promise<void> {
-    if (this.#live) await Promise.allSettled(this.#parts.map((part) => part.listen()))
+    if (this.#live && this.#closing === null) await Promise.allSettled(this.#parts.map((part) => part.listen()))
   }
 
   #warn(code: string, message: string): void {

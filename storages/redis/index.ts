@@ -41,8 +41,11 @@ export interface RedisStorageOptions {
   readonly connectTimeout?: number
   /** How long a call may take, its repetitions included, ms. Default: 5,000. */
   readonly commandTimeout?: number
-  /** Whether opening goes on trying while Redis is away, instead of failing after `connectTimeout`. Default: false. */
-  readonly waitForConnection?: boolean
+  /**
+   * Whether opening succeeds while Redis is away, instead of failing after `connectTimeout`: connecting then goes on in the
+   * background, and calls made meanwhile fail after `commandTimeout`. Default: false.
+   */
+  readonly lazyConnect?: boolean
   /** Numbers from 0 to below 1, for jitter. Default: Math.random. */
   readonly random?: () => number
 }
@@ -108,8 +111,8 @@ export class RedisStorage implements Storage {
   /**
    * Opens a namespace.
    *
-   * @throws {@link StorageError} if Redis can't be reached within `connectTimeout`, refuses the user, or lacks the rights;
-   * with `waitForConnection` only the latter two
+   * @throws {@link StorageError} if Redis can't be reached within `connectTimeout`, or refuses the user; not with `lazyConnect`
+   * @throws {@link StateError} if there is a `url` but no ioredis
    */
   async open(namespace: string): Promise<StorageHandle> {
     this.#users++
@@ -127,8 +130,14 @@ export class RedisStorage implements Storage {
       this.#release()
       throw error
     }
+    const connecting = handle.connect(this.#connectTimeoutMs)
+    if (this.#options.lazyConnect === true) {
+      // Whoever calls meanwhile is told by the call.
+      connecting.catch(() => {})
+      return handle
+    }
     try {
-      await handle.connect(this.#options.waitForConnection === true ? limits.timerMsMax : this.#connectTimeoutMs)
+      await connecting
       return handle
     } catch (error) {
       await handle.close()

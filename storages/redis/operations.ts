@@ -182,8 +182,8 @@ export class Operations {
 
   async stats(): Promise<StorageStats> {
     const reply = (await this.#connection.run(scripts.stats, this.#args(''))) as unknown[]
-    const [due, failing, processing, heldForMs] = reply.map(Number) as [number, number, number, number]
-    return { queued: due - failing, failing, processing, completed: null, failed: null, heldForMs }
+    const [queued, failing, processing, heldForMs] = reply.map(Number) as [number, number, number, number]
+    return { queued, failing, processing, completed: null, failed: null, heldForMs }
   }
 
   /** Has the channel told of work, though its handle does not claim. Also what opening checks the connection with. */

@@ -15,7 +15,7 @@ export async function scatter<Item, Answer>(
   idOf: (item: Item) => string,
   call: (part: Operations, items: readonly Item[]) => Promise<readonly Answer[]>,
 ): Promise<readonly Answer[]> {
-  if (parts.length === 1) return call(parts[0] as Operations, items)
+  if (parts.length === 1 || items.length === 0) return call(parts[0] as Operations, items)
   const groups = new Map<number, { items: Item[]; places: number[] }>()
   items.forEach((item, place) => {
     const partition = partitionOf(idOf(item), parts.length)
@@ -69,7 +69,8 @@ export class RoundClaims {
       if (own.length === 0) continue
       answer = merged(answer, await (this.#parts[partition] as Operations).claim({ ...request, limit, ids: own }))
     }
-    return answer as ClaimAnswer
+    // What the others know of the next due record was not asked.
+    return { ...(answer as ClaimAnswer), nextInMs: null }
   }
 
   /** Ends leases on all partitions at once; the claim travels with the first one's, and goes round from there. */
@@ -97,10 +98,11 @@ export class RoundClaims {
 
   async #round(request: ClaimRequest, start: number, first: ClaimAnswer | null): Promise<ClaimAnswer> {
     let answer = first
-    for (let i = first === null ? 0 : 1; i < this.#parts.length; i++) {
+    let asked = first === null ? 0 : 1
+    for (; asked < this.#parts.length; asked++) {
       const limit = request.limit - (answer?.jobs.length ?? 0)
       if (limit < 1) break
-      const part = this.#parts[(start + i) % this.#parts.length] as Operations
+      const part = this.#parts[(start + asked) % this.#parts.length] as Operations
       try {
         answer = merged(answer, await part.claim({ ...request, limit }))
       } catch (error) {
@@ -109,18 +111,21 @@ export class RoundClaims {
         break
       }
     }
-    return answer as ClaimAnswer
+    const { nextInMs } = answer as ClaimAnswer
+    const known = asked === this.#parts.length || nextInMs === 0
+    return { ...(answer as ClaimAnswer), nextInMs: known ? nextInMs : null }
   }
 }
 
 function merged(a: ClaimAnswer | null, b: ClaimAnswer): ClaimAnswer {
   if (a === null) return b
-  const nexts = [a.nextInMs, b.nextInMs].filter((ms) => ms !== null)
+  const now = Math.max(a.now, b.now)
+  const nexts = [a, b].flatMap(({ now: then, nextInMs }) => (nextInMs === null ? [] : [then + nextInMs - now]))
   return {
-    now: Math.max(a.now, b.now),
+    now,
     jobs: [...a.jobs, ...b.jobs],
     exhausted: [...a.exhausted, ...b.exhausted],
-    nextInMs: nexts.length === 0 ? null : Math.min(...nexts),
+    nextInMs: nexts.length === 0 ? null : Math.max(0, Math.min(...nexts)),
     heldForMs: Math.max(a.heldForMs, b.heldForMs),
   }
 }

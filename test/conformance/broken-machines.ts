@@ -6,7 +6,7 @@ import type { JobRecord } from '../../src/record.ts'
 import { forgottenFrom, isTerminal } from '../../src/record.ts'
 import type { ReferenceStorageOptions, Transition } from '../../storages/conformance/reference.ts'
 import { ReferenceStorage } from '../../storages/conformance/reference.ts'
-import type { Mutant } from './mutants.ts'
+import { mutantsOf } from './mutants.ts'
 
 interface AnyStep {
   record: JobRecord | null
@@ -293,8 +293,8 @@ const machines: Record<string, [catches: string, machine: AnyTransition]> = {
   ],
 }
 
-export const brokenMachines: readonly Mutant[] = Object.entries(machines).map(([name, [catches, machine]]) => ({
-  name,
-  catches,
-  make: withMachine(machine),
-}))
+export const brokenMachines = mutantsOf(
+  Object.fromEntries(
+    Object.entries(machines).map(([name, [catches, machine]]) => [name, [catches, withMachine(machine)] as const]),
+  ),
+)

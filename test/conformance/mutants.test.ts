@@ -3,8 +3,9 @@
 import t from 'tap'
 import { conformance, VirtualClock } from '../../storages/conformance/index.ts'
 import { brokenMachines } from './broken-machines.ts'
+import { brokenOperations } from './broken-operations.ts'
+import { brokenWorlds } from './broken-worlds.ts'
 import type { Mutant } from './mutants.ts'
-import { brokenStorages } from './mutants.ts'
 
 /** Every case, ready to run on the storage; each answers how it failed, or null. */
 function casesOn({ make }: Mutant): Map<string, () => Promise<Error | null>> {
@@ -27,7 +28,7 @@ function casesOn({ make }: Mutant): Map<string, () => Promise<Error | null>> {
   return cases
 }
 
-for (const mutant of [...brokenMachines, ...brokenStorages]) {
+for (const mutant of [...brokenMachines, ...brokenOperations, ...brokenWorlds]) {
   t.test(mutant.name, async (t) => {
     const cases = casesOn(mutant)
     const expected = cases.get(mutant.catches)

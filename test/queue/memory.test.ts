@@ -2,7 +2,14 @@ import t from 'tap'
 import { VirtualClock } from '../../storages/conformance/index.ts'
 import { MemoryStorage } from '../../storages/memory/index.ts'
 import { type RigOptions, runScenarios } from '../support/queue-rig.ts'
+import { cancelling } from './scenarios/cancelling.ts'
 import { dedup } from './scenarios/dedup.ts'
+import { outcomes } from './scenarios/outcomes.ts'
+import { hooks } from './scenarios/hooks.ts'
+import { retrying } from './scenarios/retrying.ts'
+import { fencing } from './scenarios/fencing.ts'
+import { inline } from './scenarios/inline.ts'
+import { waiting } from './scenarios/waiting.ts'
 
 function memory(): RigOptions {
   const clock = new VirtualClock()
@@ -10,3 +17,10 @@ function memory(): RigOptions {
 }
 
 t.test('dedup', async (t) => runScenarios(t, dedup, memory))
+t.test('waiting', async (t) => runScenarios(t, waiting, memory))
+t.test('cancelling', async (t) => runScenarios(t, cancelling, memory))
+t.test('outcomes', async (t) => runScenarios(t, outcomes, memory))
+t.test('hooks', async (t) => runScenarios(t, hooks, memory))
+t.test('retrying', async (t) => runScenarios(t, retrying, memory))
+t.test('fencing', async (t) => runScenarios(t, fencing, memory))
+t.test('inline', async (t) => runScenarios(t, inline, memory))

@@ -32,7 +32,9 @@ interface Move {
   readonly maxAttempts: number
   readonly fingerprint: string
   readonly flag: boolean
-  readonly leased: boolean
+  /** Of an inline run, and whether the queue is held then. */
+  readonly inline: boolean
+  readonly held: boolean
   readonly verdict: Verdict['kind']
   readonly graceMs: number
 }
@@ -49,7 +51,8 @@ const move: fc.Arbitrary<Move> = fc.record({
   maxAttempts: fc.integer({ min: 1, max: 4 }),
   fingerprint: fc.constantFrom('', 'x', 'y'),
   flag: fc.boolean(),
-  leased: fc.boolean(),
+  inline: fc.boolean(),
+  held: fc.boolean(),
   verdict: fc.constantFrom<Verdict['kind'][]>('complete', 'fail', 'retry', 'release', 'retry', 'release'),
   graceMs: fc.constantFrom(0, 0, 3),
 })
@@ -77,12 +80,12 @@ export function play(script: readonly Move[]): readonly Happened[] {
     let command: Command
     switch (type) {
       case 'enqueue': {
-        const { maxAttempts, fingerprint, flag, leased, graceMs } = more
+        const { maxAttempts, fingerprint, flag, inline, held, graceMs } = more
         const incarnation = token('i', incarnations, old)
         const spec = { id: 'id', incarnation, fingerprint, maxAttempts, resultTTL: a, failureTTL: b }
-        const lease = leased ? { generation: token('g', generations, null), leaseMs: b, graceMs } : null
+        const lease = inline && !held ? { generation: token('g', generations, null), leaseMs: b, graceMs } : null
         const delayMs = flag ? a : 0
-        command = { type, spec, payload: 'p', delayMs, rejectMismatch: flag, lease, inline: leased }
+        command = { type, spec, payload: 'p', delayMs, rejectMismatch: flag, lease, inline }
         break
       }
       case 'claim':

@@ -70,6 +70,8 @@ export function reachable(): readonly (JobRecord | null)[] {
     const key = JSON.stringify(record)
     if (found.has(key)) return
     found.set(key, record)
+    // There are some 1,500; a machine that counts up has no end of them.
+    if (found.size > 10_000) throw new Error(`too many states, the last of them ${key}`)
     open.push(record)
   }
   meet(null)

@@ -36,6 +36,8 @@ export interface RigOptions {
 /** One thing that a queue must do. */
 export interface Scenario {
   readonly name: string
+  /** A known fault that makes it fail: it is a to-do until the fault is mended. `ASKONCE_OPEN=1` runs it all the same. */
+  readonly open?: string
   readonly run: (t: Test, rig: QueueRig) => Promise<unknown>
 }
 
@@ -165,12 +167,13 @@ export class QueueRig {
   async until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
     const { clock, patienceMs = 10_000 } = this.#options
     const deadline = performance.now() + patienceMs
+    // Time stands still as long as something may yet happen without it.
     for (let round = 0; ; round++) {
       if (clock !== undefined) await settle()
       if (await condition()) return
       if (performance.now() > deadline || round > 20_000) throw new Error(`waited in vain until ${what}`)
       if (clock === undefined) await this.advance(5)
-      else if (round > 5) await clock.advance(clock.nextInMs ?? 1)
+      else if (round > 40) await clock.advance(clock.nextInMs ?? 1)
     }
   }
 
@@ -199,8 +202,9 @@ export class QueueRig {
 
 /** Each scenario as a subtest, on a rig of its own. */
 export function runScenarios(t: Test, scenarios: readonly Scenario[], options: () => RigOptions): void {
-  for (const { name, run } of scenarios) {
-    t.test(name, async (t) => {
+  for (const { name, run, open } of scenarios) {
+    const todo = open !== undefined && process.env['ASKONCE_OPEN'] === undefined ? open : false
+    t.test(name, { todo }, async (t) => {
       const rig = await QueueRig.make(options())
       try {
         await run(t, rig)

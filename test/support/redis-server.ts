@@ -55,7 +55,7 @@ function onPath(name: string): string | null {
 }
 
 /** The version of the program, as [major, minor]. */
-export function redisServerVersion(path: string): [number, number] {
+function redisServerVersion(path: string): [number, number] {
   const text = execFileSync(path, ['--version'], { encoding: 'utf8' })
   const found = /v=(\d+)\.(\d+)/.exec(text)
   return found === null ? [0, 0] : [Number(found[1]), Number(found[2])]

@@ -146,7 +146,8 @@ export class RowStore implements RecordStore {
     const items: (string | JobRow)[] = due.map(({ row }) => (this.#roll('rows') ? row : row.key))
     if (this.#roll('wrong'))
       items.unshift('no such id', ...found.filter(({ at }) => at > now).map(({ row }) => row.key))
-    return { items: items.slice(0, limit), nextAt: found.find(({ at }) => at > now)?.at ?? null }
+    const nextAt = items.length > limit ? now : (found.find(({ at }) => at > now)?.at ?? null)
+    return { items: items.slice(0, limit), nextAt }
   }
 
   watch(listener: HintListener): () => void {

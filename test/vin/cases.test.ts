@@ -11,7 +11,7 @@ import {
   vinId,
 } from '../../src/presets/vin/index.ts'
 import { MemoryStorage } from '../../storages/memory/index.ts'
-import { recordedRows, startVpicStandIn, type VpicStandIn, vehicles } from '../support/vpic/index.ts'
+import { recordedRows, startVpic, type VpicStandIn, vehicles } from '../support/vpic/index.ts'
 import { oracle } from './oracle.ts'
 
 const vins = vehicles.map(({ vin }) => vin)
@@ -35,7 +35,7 @@ async function all(outcomes: AsyncIterable<VinOutcome>): Promise<VinOutcome[]> {
 t.test(
   'davidpeckham/vpic-api#8: XML with status 200 on a batch is a failure of the service, and not cached as an answer',
   async (t) => {
-    await using standIn = await startVpicStandIn()
+    await using standIn = await startVpic()
     await using decoder = decoderOf(standIn)
     standIn.script({ kind: 'xml' })
     t.match(
@@ -57,25 +57,22 @@ t.test(
 t.test(
   'davidpeckham/vpic-api#7: the limits that are enforced are not the documented ones; one limiter for all workers',
   async (t) => {
-    await using standIn = await startVpicStandIn()
+    await using standIn = await startVpic()
     const storage = new MemoryStorage()
     const decoders = [1, 2, 3, 4].map(() => decoderOf(standIn, { storage, batch: { size: 5, waitMs: 1 } }))
     for (const decoder of decoders) await decoder.start()
     const held: unknown[] = []
     for (const decoder of decoders) decoder.queue.on('held', (event) => held.push(event))
     standIn.script({ kind: 'throttle', retryAfter: '1' })
-    const begun = performance.now()
     await all(decoders[0]!.decodeMany(vins.slice(0, 5)))
-    const callsBefore = standIn.calls.length
-    t.ok(performance.now() - begun >= 1_000, 'nobody asked before the second was over')
-    t.equal(callsBefore, 2)
-    t.ok(held.length > 0)
+    t.equal(standIn.calls.length, 2, 'of four workers none asked during the hold')
+    t.match(held[0], { retryAfterMs: 1_000 })
     await Promise.all(decoders.map((decoder) => decoder.close()))
   },
 )
 
 t.test('arpuffer/pyvin#8: a VIN with a wrong check digit stays, with a warning and the suggestion', async (t) => {
-  await using standIn = await startVpicStandIn()
+  await using standIn = await startVpic()
   await using decoder = decoderOf(standIn)
   const outcome = await decoder.decode('1FBNE3BE1CDB23596')
   t.match(outcome, {
@@ -89,19 +86,19 @@ t.test('arpuffer/pyvin#8: a VIN with a wrong check digit stays, with a warning a
 })
 
 t.test('arpuffer/pyvin#9: a number in place of a text is an outcome, not an exception', async (t) => {
-  await using standIn = await startVpicStandIn()
+  await using standIn = await startVpic()
   await using decoder = decoderOf(standIn)
   t.match(await all(decoder.decodeMany([5, vins[0]])), [{ class: 'LOCAL_INVALID' }, { ok: true }])
 })
 
 t.test('ClutchEngineering/Pelican#37: a UK Kia with 1,8,400 has no data; it is no bad VIN', async (t) => {
-  await using standIn = await startVpicStandIn()
+  await using standIn = await startVpic()
   await using decoder = decoderOf(standIn)
   t.match(await decoder.decode('U5YH2519LKL016670'), { ok: false, class: 'NO_DATA', details: { codes: [1, 8, 400] } })
 })
 
 t.test('cardog-ai/corgi#29: a European letter at position 9 is a warning; the call is made', async (t) => {
-  await using standIn = await startVpicStandIn()
+  await using standIn = await startVpic()
   await using decoder = decoderOf(standIn)
   const outcome = await decoder.decode('U5YH2519LKL016670')
   t.match(outcome.warnings, [{ kind: 'check_digit', mandatory: false }])
@@ -116,7 +113,7 @@ t.test('cardog-ai/corgi#16: 1980–2009 can be reached: a digit at position 7', 
 })
 
 t.test('h3/python-libvin#24: a truck of 2009 is not of 2039', async (t) => {
-  const truck = '1FTWW31R89EA00001'
+  const truck = '1FTWW3BR89EA00001'
   t.equal(truck[9], '9')
   t.strictSame(modelYearsOf(truck, Date.UTC(2025, 0, 1)), [2009], 'a letter at position 7, and yet')
   t.strictSame(modelYearsOf(truck, Date.UTC(2037, 0, 1)), [2039, 2009], 'next year plus one')
@@ -124,7 +121,7 @@ t.test('h3/python-libvin#24: a truck of 2009 is not of 2039', async (t) => {
 })
 
 t.test('cardog-ai/corgi#32: an answer after a long time is no failure', async (t) => {
-  await using standIn = await startVpicStandIn()
+  await using standIn = await startVpic()
   let timeoutMs = 0
   const original = globalThis.setTimeout
   t.teardown(() => {
@@ -142,7 +139,7 @@ t.test('cardog-ai/corgi#32: an answer after a long time is no failure', async (t
 t.test(
   'h3/python-libvin#21: 1 seventeen times passes the check digit; it is a placeholder, and no call is made',
   async (t) => {
-    await using standIn = await startVpicStandIn()
+    await using standIn = await startVpic()
     await using decoder = decoderOf(standIn)
     for (const digit of ['1', '0']) {
       t.ok(oracle.validate(digit.repeat(17)))
@@ -168,15 +165,11 @@ t.test('ConceptualSystems/sms-mobile-portable#10: a barcode’s leading I is the
       { kind: 'character', position: 1 },
     ],
   })
-  const right = '1N6AA0ED4AN318993'.replace(
-    /^(.{8})./,
-    `$1${'0123456789X'.split('').find((digit) => oracle.validate(`1N6AA0ED${digit}AN318993`))}`,
-  )
-  t.equal(vinId(`I${right}`), vinId(right))
+  t.equal(vinId('I1N6AA0ED4AN318993'), vinId('1N6AA0ED4AN318993'))
 })
 
 t.test('hargata/lubelog#1343: an import that was broken off and is run again asks nothing twice', async (t) => {
-  await using standIn = await startVpicStandIn()
+  await using standIn = await startVpic()
   const storage = new MemoryStorage()
   const first = decoderOf(standIn, { storage })
   let taken = 0
@@ -207,7 +200,7 @@ t.test('ConnorRigby/rx8-ecu-dump#2: a ten-character domestic number, padded with
 })
 
 t.test('codes are a list, and data comes before codes', async (t) => {
-  await using standIn = await startVpicStandIn()
+  await using standIn = await startVpic()
   await using decoder = decoderOf(standIn)
   t.match(await decoder.decode('WDC1668731A298010'), {
     ok: true,

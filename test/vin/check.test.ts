@@ -259,6 +259,7 @@ t.test('model years: the position-7 rule, and never later than next year plus on
   t.strictSame(at('A', 'W'), [1998])
   t.strictSame(at('A', 'W', 2026), [2028, 1998])
   t.strictSame(modelYearsOf('1GN', now), [])
+  t.strictSame(modelYearsOf('U5YH2519LKL016670', now), [2019, 1989], 'a Kia for Europe: position 7 says nothing')
   t.strictSame(modelYearsOf('5YJSA3D*!EF', now), [2014, 1984].slice(0, 2), 'an unknown position 7')
 })
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { parseRetryAfter } from '../../src/presets/vin/http.ts'
 import { createVpicClient, type Fetch } from '../../src/presets/vin/index.ts'
-import { startVpicStandIn, vehicles } from '../support/vpic/index.ts'
+import { startVpic, vehicles } from '../support/vpic/index.ts'
 
 const vin = '1HGCM82633A004352'
 const vins = vehicles.slice(0, 50).map(({ vin }) => vin)
@@ -43,7 +43,7 @@ t.test('a batch: a form with escaped values and format=json in the body', async 
 })
 
 t.test('a batch of 50, over the wire: rows by VIN, whatever their order', async (t) => {
-  await using standIn = await startVpicStandIn()
+  await using standIn = await startVpic()
   const client = createVpicClient({ baseUrl: standIn.baseUrl })
   standIn.script({ kind: 'reversed' })
   const { rows, gaps } = await client.decodeBatch(vins.map((vin) => ({ vin })))
@@ -125,7 +125,7 @@ t.test('bad options are refused by name, without showing an address', async (t) 
 })
 
 t.test('a signal ends a call at once, before and during it, with its own reason', async (t) => {
-  await using standIn = await startVpicStandIn()
+  await using standIn = await startVpic()
   const client = createVpicClient({ baseUrl: standIn.baseUrl })
   const reason = new Error('enough')
   await t.rejects(client.decode({ vin }, { signal: AbortSignal.abort(reason) }), reason)
@@ -143,7 +143,7 @@ t.test('a signal ends a call at once, before and during it, with its own reason'
 })
 
 t.test('a time-out covers the body too; a slow answer within it is no failure', async (t) => {
-  await using standIn = await startVpicStandIn()
+  await using standIn = await startVpic()
   standIn.script({ kind: 'latency', ms: 60 })
   t.match(await createVpicClient({ baseUrl: standIn.baseUrl }).decode({ vin }), { Make: 'HONDA' })
   const stuck = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode('{')) })

@@ -12,7 +12,7 @@ import {
 } from '../../src/presets/vin/index.ts'
 import { VirtualClock } from '../../storages/conformance/virtual-clock.ts'
 import { MemoryStorage } from '../../storages/memory/index.ts'
-import { seededFaults, startVpicStandIn, vehicles } from '../support/vpic/index.ts'
+import { seededFaults, startVpic, vehicles } from '../support/vpic/index.ts'
 import { FakeClient, type FakeRule, failure } from './fake-client.ts'
 
 const vin = '1HGCM82633A004352'
@@ -103,9 +103,8 @@ t.test('what others put in the queue is checked as well, and kept as LOCAL_INVAL
 })
 
 t.test('many: answers in order, each row its own, no row’s trouble another’s', async (t) => {
-  await using standIn = await startVpicStandIn()
-  const client = createVpicClient({ baseUrl: standIn.baseUrl })
-  await using decoder = createVinDecoder({ client, minIntervalMs: 0 })
+  await using standIn = await startVpic()
+  await using decoder = createVinDecoder({ client: { baseUrl: standIn.baseUrl }, minIntervalMs: 0 })
   const rows: unknown[] = [
     ...vins,
     null,
@@ -388,7 +387,7 @@ t.test('four workers, one storage, a seeded storm of faults: every VIN is decode
     { kind: 'throttle', retryAfter: '1' },
     { kind: 'html' },
   ])
-  await using standIn = await startVpicStandIn({ faults })
+  await using standIn = await startVpic({ faults })
   const storage = new MemoryStorage()
   const policy = { maxAttempts: 50, retryBaseMs: 1, retryMaxMs: 5 }
   const client = createVpicClient({ baseUrl: standIn.baseUrl })
@@ -509,6 +508,9 @@ t.test('bad options are refused by name', async (t) => {
     [{ minIntervalMs: -1 }, 'options.minIntervalMs'],
     [{ timeout: 0 }, 'options.timeout'],
     [{ storage: {} }, 'options.storage'],
+    [{ client: 5 }, 'options.client'],
+    [{ client: { decode: () => {} } }, 'options.client'],
+    [{ client: { baseUrl: 'nowhere' } }, 'options.baseUrl'],
   ]
   for (const [options, field] of bad) {
     t.throws(() => createVinDecoder(options as never), { name: 'InvalidArgumentError', field }, JSON.stringify(options))

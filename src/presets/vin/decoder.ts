@@ -11,7 +11,7 @@ import type { AfterExecution, Logger } from '../../options.ts'
 import { Queue } from '../../queue.ts'
 import type { Storage } from '../../storage.ts'
 import { checkVin } from './check.ts'
-import { createVpicClient, type VpicClient, vpicBatchMax } from './client.ts'
+import { createVpicClient, type VpicClient, type VpicClientOptions, vpicBatchMax } from './client.ts'
 import { UpstreamMeter, type VinCounters } from './counters.ts'
 import { type VinPayload, vinHandler } from './handler.ts'
 import { idOf, modelYearOf } from './id.ts'
@@ -37,8 +37,8 @@ export interface VinDecoderOptions {
   readonly storage?: Storage
   /** Namespace within the storage; decoders of one name share their answers. Default: `vin-decode`. */
   readonly name?: string
-  /** Default: {@link createVpicClient}'s. */
-  readonly client?: VpicClient
+  /** A client, or the options of {@link createVpicClient}. Default: NHTSA's own address. */
+  readonly client?: VpicClient | VpicClientOptions
   /** Changes against {@link defaultPolicy}. */
   readonly policy?: VinPolicyChanges
   readonly batch?: {
@@ -118,10 +118,9 @@ export class VinDecoder {
     this.#origins = new Origins(this.queue)
     const pacer = new Pacer(clock, minIntervalMs)
     const handler = vinHandler({
-      client: options.client ?? createVpicClient(),
+      client: clientOf(options.client),
       policy: this.policy,
       size: batch.size,
-      now: () => clock.now(),
       before: async (vins, signal) => {
         await pacer.turn(signal)
         this.#meter.count(vins)
@@ -143,6 +142,8 @@ export class VinDecoder {
       clock,
       timeout: options.timeout ?? 1_800_000,
       maxAttempts: policy.maxAttempts,
+      // One call of the handler can be a batch and a run of single calls, each within the client's own time-out.
+      handlerTimeoutMs: 3_600_000,
       retry: retryPolicyOf(policy),
       afterExecution: ttlSetter(policy, () => clock.now(), options.afterExecution),
       // What ends without the hook: a job whose workers died.
@@ -300,6 +301,18 @@ export class VinDecoder {
  */
 export function createVinDecoder(options: VinDecoderOptions = {}): VinDecoder {
   return new VinDecoder(options)
+}
+
+function clientOf(client: VinDecoderOptions['client'] = {}): VpicClient {
+  if (typeof client !== 'object' || client === null) {
+    throw new InvalidArgumentError('options.client', 'a client, or the options of one', client)
+  }
+  const { decode, decodeBatch } = client as Partial<VpicClient>
+  if (decode === undefined && decodeBatch === undefined) return createVpicClient(client as VpicClientOptions)
+  if (typeof decode !== 'function' || typeof decodeBatch !== 'function') {
+    throw new InvalidArgumentError('options.client', 'a client with decode and decodeBatch', client)
+  }
+  return client as VpicClient
 }
 
 function guardBatch(batch: VinDecoderOptions['batch'] = {}): { size: number; waitMs: number; concurrency: number } {

@@ -25,7 +25,6 @@ export interface HandlerParts extends Pick<AskOptions, 'client'> {
   readonly policy: VinPolicy
   /** VINs in one call. */
   readonly size: number
-  readonly now: () => number
   /** Called before each call with the VINs in it; may delay it. */
   readonly before: (vins: readonly string[], signal: AbortSignal) => Promise<void>
   /** Called for each job whose request was itself refused. */
@@ -50,7 +49,7 @@ export function vinHandler(parts: HandlerParts): (jobs: readonly VinJob[]) => Pr
     try {
       for (const round of roundsOf(sound, Math.min(parts.size, vpicBatchMax))) {
         const answers = await askRound(parts, round, all.signal)
-        for (const job of round) outcomes.set(job, outcomeOf(parts, job, answers.get(job.payload.vin)))
+        for (const job of round) outcomes.set(job, outcomeOf(parts, answers.get(job.payload.vin)))
       }
     } finally {
       all.release()
@@ -85,10 +84,10 @@ function roundsOf(jobs: readonly VinJob[], size: number): VinJob[][] {
   return rounds.map(({ jobs }) => jobs)
 }
 
-function outcomeOf(parts: HandlerParts, job: VinJob, answer: Answer | undefined): Outcome {
+function outcomeOf(parts: HandlerParts, answer: Answer | undefined): Outcome {
   if (answer === undefined) return { error: new Error('no answer') }
   if ('error' in answer) return failureOf(parts, answer.error)
-  const judged = judgeRow(answer.row, job.payload.vin, parts.now())
+  const judged = judgeRow(answer.row)
   if (judged.kind === 'decoded') return { result: judged.decoded }
   if (judged.kind === 'refused') return { error: refusal(judged.refused) }
   return failureOf(

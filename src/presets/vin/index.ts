@@ -5,6 +5,7 @@
  */
 
 export { checkDigitOf, passesCheckDigit, vinAlphabet } from './alphabet.ts'
+export { DedupeReport, type DedupeSummary, type NearDuplicate, vinCells, vinColumns } from './bulk.ts'
 export {
   type CheckOptions,
   checkVin,

@@ -4,6 +4,9 @@
  * @module
  */
 
+import { isVinShaped, passesCheckDigit } from './alphabet.ts'
+import { isCheckDigitMandatory } from './region.ts'
+
 /** 1980 to 2009, then again 2010 to 2039. No I, O, Q, U, Z, 0. */
 const codes = 'ABCDEFGHJKLMNPRSTVWXY123456789'
 
@@ -20,7 +23,8 @@ export function isModelYearCode(character: string): boolean {
  * The model years that a VIN can mean, likeliest first; none if position 10 is no year code.
  *
  * A digit at position 7 says 1980–2009, a letter 2010–2039. That binds only cars, and MPVs and trucks up to 10,000 lb, so the
- * other reading follows as second. A year later than next year plus one is no reading at all.
+ * other reading follows as second; and only vehicles made for North America: a VIN from elsewhere with another check digit than
+ * theirs was made for another market, and its later reading comes first. A year later than next year plus one is no reading.
  *
  * @param now - ms since 1970
  */
@@ -31,5 +35,9 @@ export function modelYearsOf(vin: string, now: number = Date.now()): number[] {
   const late = early + 30
   const latest = new Date(now).getUTCFullYear() + 2
   if (late > latest) return [early]
-  return /\d/.test(vin[6] ?? '') ? [early, late] : [late, early]
+  return /\d/.test(vin[6] ?? '') && !isOfOtherMarket(vin) ? [early, late] : [late, early]
+}
+
+function isOfOtherMarket(vin: string): boolean {
+  return isVinShaped(vin) && !passesCheckDigit(vin) && !isCheckDigitMandatory(vin)
 }

@@ -5,7 +5,6 @@
  */
 
 import type { DecodedClass, RefusedClass } from './classes.ts'
-import { modelYearsOf } from './model-year.ts'
 
 /** A row as it came: some 148 text fields, missing ones empty. */
 export type VpicRow = Readonly<Record<string, unknown>>
@@ -34,6 +33,7 @@ export interface DecodedVin {
   readonly class: DecodedClass
   readonly make: string
   readonly model: string
+  /** As vPIC has it; null if it says none. `modelYearsOf` tells what the VIN itself can mean. */
   readonly modelYear: number | null
   /** vPIC's codes; more than one can stand with usable data. */
   readonly codes: readonly number[]
@@ -82,12 +82,12 @@ export function textOf(row: VpicRow, field: string): string | null {
 }
 
 /** Judges a row. The order of the tests is the point: codes alone would call usable data a failure. */
-export function judgeRow(row: VpicRow, vin: string, now: number): JudgedRow {
+export function judgeRow(row: VpicRow): JudgedRow {
   const codes = parseCodes(row['ErrorCode'])
   const make = textOf(row, 'Make')
   const model = textOf(row, 'Model')
   const year = Number(textOf(row, 'ModelYear') ?? Number.NaN)
-  const modelYear = Number.isSafeInteger(year) ? year : (modelYearsOf(vin, now)[0] ?? null)
+  const modelYear = Number.isSafeInteger(year) ? year : null
   const suggestedVin = textOf(row, 'SuggestedVIN')
   if (make !== null && model !== null) {
     const name = codes.includes(0) ? 'CLEAN' : 'WARN'

@@ -1,7 +1,7 @@
-import { prelude, telling } from './prelude.ts'
+import { inlining, prelude, telling } from './prelude.ts'
 
 /** ARGV: 3.. ids. Answers: a letter each (d cancelled, p processing, C completed, X failed, n not found), then `mine`. */
-export const cancel = /* lua */ `${prelude}${telling}
+export const cancel = /* lua */ `${prelude}${inlining}${telling}
 local letters, out = {}, { '' }
 for i = 3, #ARGV do
   local id = ARGV[i]
@@ -10,7 +10,7 @@ for i = 3, #ARGV do
     letter = sub(v, 27, 27)
     if letter == 'E' then letter = 'X' end
     if letter == 'q' or letter == 'f' then
-      if letter == 'f' then call('SREM', fails, id) end
+      if byte(v, 28) == 49 then inlined(id, letter) elseif letter == 'f' then call('SREM', fails, id) end
       letter = 'd'
       call('DEL', rec .. id)
       call('ZREM', due, id)

@@ -1,4 +1,4 @@
-import { finishing, prelude, taking, telling } from './prelude.ts'
+import { finishing, inlining, prelude, taking, telling } from './prelude.ts'
 
 /**
  * A part of `claim` and `settle`: `claim(from, out)` reads ARGV from..: generation; leaseMs; limit; generations of claims
@@ -38,28 +38,34 @@ local function abandon(gens)
     end
   end
 end
-local function claimDue(gen, ms, limit, jobs, dead)
-  local ids, expired = dueIds(limit)
-  if not ids[1] then return end
-  -- a write that needs no memory comes first: Redis then lets the others pass even at maxmemory
-  call('DEL', KEYS[1])
-  local bytes, taken = 0, 0
+local bytes = 0
+-- one round: leases what is due, as many as wanted; answers whether it met others that hid more
+local function claimSome(gen, ms, wanted, jobs, dead)
+  local ids, expired = dueIds(wanted)
+  local taken, before = 0, #jobs
   for i = 1, #ids do
     if bytes > bytesMax then break end
     local id = ids[i]
+    local late = expired and expired[id]
     local v = call('GET', rec .. id)
-    if not expired or not expired[id] then taken = taken + 1 end
-    if v and byte(v, 28) == 48 and (expired and expired[id] and byte(v, 27) == 112 or queued[byte(v, 27)]) then
+    if not late then taken = taken + 1 end
+    if v and byte(v, 28) == 48 and (late and byte(v, 27) == 112 or queued[byte(v, 27)]) then
       local job, ended = take(id, v, gen, ms)
-      local list = job and jobs or dead
-      list[#list + 1] = id
-      list[#list + 1] = job or ended
+      local list, n = job and jobs or dead, job and #jobs or #dead
+      list[n + 1], list[n + 2] = id, job or ended
       bytes = bytes + #v
-    elseif expired and expired[id] then
+    elseif late then
       drops[#drops + 1] = id
     end
   end
   if taken > 0 then call('ZREMRANGEBYRANK', due, 0, taken - 1) end
+  leased()
+  return #ids == wanted and #jobs - before < wanted * 2 and bytes <= bytesMax
+end
+local function claimDue(gen, ms, limit, jobs, dead)
+  -- a write that needs no memory comes first: Redis then lets the others pass even at maxmemory
+  call('DEL', KEYS[1])
+  while claimSome(gen, ms, limit - #jobs / 2, jobs, dead) and #dead < 2000 do end
 end
 local function claimThese(gen, ms, limit, from, jobs, dead)
   call('DEL', KEYS[1])
@@ -116,7 +122,7 @@ end
 `
 
 /** ARGV: 3.. see above. Answers: now, what is appended, then `mine`. */
-export const claim = /* lua */ `${prelude}${telling}${finishing}${taking}${claiming}
+export const claim = /* lua */ `${prelude}${inlining}${telling}${finishing}${taking}${claiming}
 local out = { now }
 claim(3, out)
 return answer(out)

@@ -1,5 +1,5 @@
 import { meeting } from './meet.ts'
-import { finishing, prelude, taking, telling, viewing } from './prelude.ts'
+import { finishing, inlining, prelude, taking, telling, viewing } from './prelude.ts'
 
 /**
  * ARGV: 3.. for each item: id; terms ('' or: delayMs, reject 0|1, wait 0|1, leaseMs or 0; blank-separated); the record from
@@ -7,7 +7,7 @@ import { finishing, prelude, taking, telling, viewing } from './prelude.ts'
  * leased, H created while held (until when, instead of the record); C L own write met again; E exists, M with another
  * payload, F G the same two and leased.
  */
-export const enqueue = /* lua */ `${prelude}${telling}${finishing}${taking}${viewing}${meeting}
+export const enqueue = /* lua */ `${prelude}${inlining}${telling}${finishing}${taking}${viewing}${meeting}
 local letters, out, zadd, n = {}, { now, '' }, {}, 0
 local function put(key, v, ends)
   if ends then return call('SET', key, v, 'NX', 'PXAT', ends - 1) end
@@ -41,6 +41,7 @@ for i = 3, #ARGV, 3 do
       letter, out[#out + 1] = meet(id, key, old, rest, reject, wait, ms)
     end
   end
+  if made and ends then inlined(id, nil, letter == 'H' and 'q' or 'p', ends) end
   if made and letter == 'H' then out[#out + 1] = tostring(at) end
   if made and ms == 0 then
     zadd[n + 1], zadd[n + 2] = us + (at - now) * 1000 + n / 8, id

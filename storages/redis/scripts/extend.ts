@@ -1,7 +1,7 @@
-import { prelude } from './prelude.ts'
+import { inlining, prelude } from './prelude.ts'
 
 /** ARGV: 3.. id, generation, leaseMs of each. Answers: a letter each: e extended, x stale. */
-export const extend = /* lua */ `${prelude}
+export const extend = /* lua */ `${prelude}${inlining}
 local letters, scores = {}, {}
 call('DEL', KEYS[1])
 for i = 3, #ARGV, 3 do
@@ -11,7 +11,7 @@ for i = 3, #ARGV, 3 do
     letter = 'e'
     call('SETRANGE', rec .. id, 13, tostring(now + ms))
     if byte(v, 28) == 49 then
-      call('PEXPIREAT', rec .. id, now + ms + resultTTL(v) - 1)
+      inlined(id, 'p', 'p', now + ms + resultTTL(v))
     else
       local n = #scores
       scores[n + 1], scores[n + 2] = us + ms * 1000, id

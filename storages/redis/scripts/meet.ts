@@ -11,6 +11,7 @@ local function outline(id, key, v)
   local state, at = byte(v, 27), tonumber(sub(v, 14, 26))
   call('SETRANGE', key, 27, '0')
   call('PERSIST', key)
+  inlined(id, string.char(state))
   if state == 102 then call('SADD', fails, id) end
   if state == 112 then call('ZADD', leases, at * 1000, id) return end
   call('ZADD', due, at * 1000, id)
@@ -19,11 +20,12 @@ end
 local function await(key, v)
   local _, b, c = parts(v)
   local channels = sub(v, b, c - 1)
-  if #channels > 4000 or string.find(channels, own, 1, true) then return end
+  if #channels > 4000 or string.find(channels, own, 1, true) then return v end
   if channels ~= '' then channels = channels .. ' ' end
   v = call('GET', key)
   call('SET', key, sub(v, 1, 49) .. fmt('%04d', #channels + #own) .. sub(v, 54, b - 1) .. channels .. own .. sub(v, c),
     'KEEPTTL')
+  return head(key)
 end
 local function meet(id, key, v, rest, reject, wait, ms)
   local a = parts(v)
@@ -44,7 +46,7 @@ local function meet(id, key, v, rest, reject, wait, ms)
     outline(id, key, v)
     v = head(key)
   end
-  if wait then await(key, v) end
+  if wait then v = await(key, v) end
   if have then return other and 'G' or 'F', call('GET', key) end
   return other and 'M' or 'E', view(key, v)
 end

@@ -53,6 +53,19 @@ local function head(key)
 end
 `
 
+/** Inline records: they end by themselves, and are counted apart, a set for each state (was, is: p q f, or nil). */
+export const inlining = /* lua */ `
+local function inlined(id, was, is, ends)
+  if was and was ~= is then call('ZREM', base .. 'n' .. was, id) end
+  if not is then return end
+  local key = base .. 'n' .. is
+  call('PEXPIREAT', rec .. id, ends - 1)
+  call('ZREMRANGEBYSCORE', key, '-inf', now)
+  call('ZADD', key, ends, id)
+  if call('PTTL', key) < ends - now then call('PEXPIREAT', key, ends) end
+end
+`
+
 /** Telling waiters and idle workers. `mine`: what the caller would have been told, as kind, id, text. */
 export const telling = /* lua */ `
 local mine, till = {}, nil
@@ -91,10 +104,9 @@ local function wake()
     if (score < 1e11 or score > now) and hintDue(top[1], 0) and score > 1e11 then return end
   end
 end
--- the same for records that become due in \`soon\` ms, if they are the first to
+-- the same for records that become due in \`soon\` ms: a worker that hears it stays on the list
 local function announce(soon)
   if soon == 0 then return held() or wake() end
-  if call('ZCOUNT', due, '-inf', '(' .. fmt('%.0f', us + soon * 1000)) > 0 then return end
   local top = call('ZREVRANGE', idle, 0, 15, 'WITHSCORES')
   for i = 1, #top, 2 do
     hintDue(top[i], soon)
@@ -116,6 +128,7 @@ local function finish(id, v, state, attempts, gen, ttl, outcome)
   local ended = sub(v, 1, 13) .. at .. state .. '0' .. attempts .. sub(v, 36, 42) .. fmt('%03d', #gen)
     .. sub(v, 46, 49) .. '0000' .. gen .. sub(v, a, b - 1) .. now .. outcome
   call('SET', rec .. id, ended, 'PXAT', at - 1)
+  if byte(v, 28) == 49 then inlined(id, sub(v, 27, 27)) end
   if c > b then tell(sub(v, b, c - 1), 's', id, ended) end
   return ended
 end
@@ -145,7 +158,7 @@ local function take(id, v, gen, ms)
     call('SET', rec .. id, v)
   end
   if inline then
-    call('PEXPIREAT', rec .. id, now + ms + resultTTL(v) - 1)
+    inlined(id, string.char(state), 'p', now + ms + resultTTL(v))
   else
     local n = #adds
     adds[n + 1], adds[n + 2] = us + ms * 1000 + n / 8, id
@@ -155,6 +168,7 @@ end
 local function leased()
   if drops[1] then call('ZREM', leases, unpack(drops)) end
   if adds[1] then call('ZADD', leases, unpack(adds)) end
+  adds, drops = {}, {}
 end
 `
 

@@ -1,11 +1,11 @@
 import { claiming } from './claim.ts'
-import { finishing, prelude, taking, telling } from './prelude.ts'
+import { finishing, inlining, prelude, taking, telling } from './prelude.ts'
 
 /** Parts of `settle`: an attempt that failed or is given back. `body`: length of the error in UTF-16 units (9), error. */
 const returning = /* lua */ `
 local frees, adding, soon = {}, {}, nil
-local function requeue(id, key, v, ms)
-  if byte(v, 28) == 49 then return call('PEXPIREAT', key, now + ms + resultTTL(v) - 1) end
+local function requeue(id, v, state, ms)
+  if byte(v, 28) == 49 then return inlined(id, 'p', state, now + ms + resultTTL(v)) end
   local n = #adding
   adding[n + 1], adding[n + 2] = us + ms * 1000 + n / 8, id
   if not soon or ms < soon then soon = ms end
@@ -16,11 +16,11 @@ local function fail(id, key, v, gen, ms, body)
   call('SET', key, sub(v, 1, 13) .. (now + ms) .. 'f' .. sub(v, 28, c - 1)
     .. sub(body, 1, 9) .. fmt('%09d', #body - 9) .. sub(body, 10) .. sub(whole, c))
   if byte(v, 28) == 48 then call('SADD', fails, id) end
-  requeue(id, key, v, ms)
+  requeue(id, v, 'f', ms)
 end
 local function release(id, key, v, ms)
   call('SETRANGE', key, 13, (now + ms) .. 'q' .. sub(v, 28, 28) .. fmt('%07d', sub(v, 29, 35) - 1))
-  requeue(id, key, v, ms)
+  requeue(id, v, 'q', ms)
 end
 `
 
@@ -29,7 +29,7 @@ end
  * error, or for f its length and the error; then, if wanted, a claim's. Answers: now, a letter each (s settled, x stale), the
  * claim's, then `mine`.
  */
-export const settle = /* lua */ `${prelude}${telling}${finishing}${taking}${claiming}${returning}
+export const settle = /* lua */ `${prelude}${inlining}${telling}${finishing}${taking}${claiming}${returning}
 local letters, out, last = {}, { now, '' }, 3 + ARGV[3] * 4
 local leadsTo = { c = 'C', x = 'X', f = 'fX', q = 'q' }
 -- a write that needs no memory comes first: Redis then lets the others pass even at maxmemory

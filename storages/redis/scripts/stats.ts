@@ -1,7 +1,11 @@
 import { prelude } from './prelude.ts'
 
-/** ARGV: none. Answers: records in the due set, failing ones among them, leased ones, ms held. Inline records are in none. */
+/** ARGV: none. Answers: how many are queued, failing, and leased; ms held. */
 export const stats = /* lua */ `${prelude}
-local till = tonumber(call('GET', base .. 'h') or 0)
-return { call('ZCARD', due), call('SCARD', fails), call('ZCARD', leases), math.max(0, till - now) }
+local function inline(state) return call('ZCOUNT', base .. 'n' .. state, '(' .. now, '+inf') end
+local failing, till = call('SCARD', fails), tonumber(call('GET', base .. 'h') or 0)
+return {
+  call('ZCARD', due) - failing + inline('q'), failing + inline('f'), call('ZCARD', leases) + inline('p'),
+  math.max(0, till - now),
+}
 `

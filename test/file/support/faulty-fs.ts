@@ -2,7 +2,16 @@
  * A file system that fails, crashes or loses power on request: the real one, with every call passing a gate first.
  */
 
-import { appendFileSync, copyFileSync, existsSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import type { FileSystem } from '../../../storages/file/file-system.ts'
 import { nodeFileSystem } from '../../../storages/file/file-system.ts'
@@ -54,7 +63,10 @@ const changing: ReadonlySet<FileSystemCall> = new Set([
 ])
 
 /** A file system whose process dies at one point, and the number of changing calls it saw. */
-export function crashing(point: CrashPoint | null): { fs: FileSystem; calls: () => number; crashed: () => boolean } {
+export function crashing(
+  point: CrashPoint | null,
+  base: FileSystem = nodeFileSystem,
+): { fs: FileSystem; calls: () => number; crashed: () => boolean } {
   let calls = 0
   let dead = false
   const gate: Gate = (call, target, bytes) => {
@@ -65,13 +77,13 @@ export function crashing(point: CrashPoint | null): { fs: FileSystem; calls: () 
     dead = true
     if (bytes !== undefined) {
       const some = bytes.subarray(0, Math.floor(bytes.length * point.part))
-      if (call === 'append') nodeFileSystem.append(target as number, some)
+      if (call === 'append') base.append(target as number, some)
       // What write-file-atomic leaves behind when it is killed between opening and renaming.
       if (call === 'writeAtomically') writeFileSync(`${target}.1234567890`, some, { mode: 0o600 })
     }
     throw new Crash()
   }
-  const fs = gated(gate)
+  const fs = gated(gate, base)
   // Descriptors of a dead process are closed by the system, and so must be in the test.
   fs.close = (fd) => nodeFileSystem.close(fd)
   return { fs, calls: () => calls, crashed: () => dead }
@@ -165,6 +177,11 @@ export class VolatileDisk {
       truncateSync(file, kept)
       if (random() < 0.3) appendFileSync(file, Buffer.alloc(Math.floor(random() * 200)))
     }
+    this.settle()
+  }
+
+  /** All that is there now is on disk. */
+  settle(): void {
     this.#unnamed.clear()
     this.#removed.clear()
     this.#synced.clear()

@@ -7,4 +7,4 @@
 export { flatRow } from './answer.ts'
 export { type Fact, recordedRows, type Vehicle, vehicles } from './facts.ts'
 export { type Fault, type FaultPlan, type FaultRequest, randomOf, seededFaults } from './faults.ts'
-export { type SeenCall, type StandInOptions, startVpicStandIn, VpicStandIn } from './server.ts'
+export { type SeenCall, type StandInOptions, startVpic, VpicStandIn } from './server.ts'

@@ -40,7 +40,7 @@ interface Question {
 
 const bodyBytesMax = 64 * 1024
 
-/** A running stand-in. Made by {@link startVpicStandIn}. */
+/** A running stand-in. Made by {@link startVpic}. */
 export class VpicStandIn {
   /** Calls in the order they came. */
   readonly calls: SeenCall[] = []
@@ -145,7 +145,7 @@ export class VpicStandIn {
 }
 
 /** Starts one on a free port. */
-export function startVpicStandIn(options: StandInOptions = {}): Promise<VpicStandIn> {
+export function startVpic(options: StandInOptions = {}): Promise<VpicStandIn> {
   return new VpicStandIn(options).listen()
 }
 
