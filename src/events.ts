@@ -90,7 +90,11 @@ export class SafeEmitter<TResult> {
   }
 
   #trouble(name: string, error: unknown): void {
-    this.#logger?.error({ event: name, err: error }, 'an event listener threw')
+    try {
+      this.#logger?.error({ event: name, err: error }, 'an event listener threw')
+    } catch {
+      // A logger that throws must not stop a queue.
+    }
     if (name !== 'error') this.emit('error', error instanceof Error ? error : new Error('an event listener threw'))
   }
 }

@@ -80,6 +80,7 @@ class Loader {
     const replica = await this.#stateAt(epoch, listing)
     const log = LogFile.open(this.#fs, folder.logPath(epoch), epoch, !listing.logs.has(epoch))
     try {
+      this.#tellIfLost(listing, log)
       const sealed = await this.#replay(log, replica)
       // Whoever made a log that others have long gone beyond must not write to it.
       if (guarded('read the folder', folder.path, () => folder.list()).newest > epoch) {
@@ -96,6 +97,21 @@ class Loader {
     } catch (error) {
       log.release()
       throw error
+    }
+  }
+
+  /** Every log begins with a header: one that is empty, or not there beside its snapshot, was not left so by askonce. */
+  #tellIfLost(listing: FolderListing, log: LogFile): void {
+    const { path, epoch } = log
+    if (listing.logs.has(epoch)) {
+      if (log.hasMore()) return
+      this.#warn(
+        'FILE_LOG_EMPTY',
+        `${path} is empty. That is harmless if a process was killed just when it began it; if not, what it held is lost`,
+        { path, epoch },
+      )
+    } else if (listing.newest > 0) {
+      this.#warn('FILE_LOG_LOST', `${path} is lost; what happened since its snapshot was made is gone`, { path, epoch })
     }
   }
 

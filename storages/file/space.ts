@@ -44,6 +44,8 @@ export class Space {
   readonly #wake: Wake
   readonly #hints: Hints
   #state: ReplicatedLog | null = null
+  /** The log that was let go of because it was not what it had been. */
+  #left: { readonly epoch: number; readonly path: string } | null = null
   #calls: Call[] = []
   #scheduled = false
   #running: Promise<void> | null = null
@@ -169,14 +171,26 @@ export class Space {
     this.#state = await ReplicatedLog.load({ fs, folder, warn: this.#hints.warn, nonce, fsync })
     this.#listen()
     this.#wake.renew()
+    this.#tellIfReplaced(this.#state)
     // Whatever happened while this process did not read: those who wait must look.
     this.#hints.due(0)
     return this.#state
   }
 
   #drop(): void {
-    this.#state?.release()
+    if (this.#state === null) return
+    this.#left = { epoch: this.#state.position.epoch, path: this.#state.log.path }
+    this.#state.release()
     this.#state = null
+  }
+
+  /** Others go on to next epochs, and collect what they left; but a log that is no older was not left by them. */
+  #tellIfReplaced(state: ReplicatedLog): void {
+    const left = this.#left
+    this.#left = null
+    if (left === null || state.position.epoch > left.epoch) return
+    const message = `${left.path} was removed, replaced or cut short while it was open; what is there now counts`
+    this.#hints.warn('FILE_LOG_REPLACED', message, { path: left.path })
   }
 
   /** Puts the state on disk anew after a failed sync. */

@@ -202,7 +202,7 @@ export class Operations {
 
   /** Keys and the arguments of every script. */
   #args(channel: string): string[] {
-    return [this.#base, `${this.#base}:d`, channel, this.#blind]
+    return [`${this.#base}:d`, channel, this.#blind]
   }
 
   /** Runs a script that ends with a claim. Whatever becomes of its answer, what it leases is not left behind. */
@@ -215,7 +215,7 @@ export class Operations {
     args.push(own, String(leaseMs), String(Math.min(limit, limits.callItemsMax)), between(lost))
     // No id is '', so that no ids at all are told from none given.
     if (ids !== undefined) args.push(...(ids.length === 0 ? [''] : new Set(ids)))
-    else if (args[2] !== '') this.#listed = true
+    else if (args[1] !== '') this.#listed = true
     try {
       return (await this.#connection.run(script, args, undefined, () => {
         if (ids === undefined) args[lostAt] = between([...lost, own])

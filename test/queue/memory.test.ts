@@ -9,6 +9,9 @@ import { hooks } from './scenarios/hooks.ts'
 import { retrying } from './scenarios/retrying.ts'
 import { fencing } from './scenarios/fencing.ts'
 import { inline } from './scenarios/inline.ts'
+import { batching } from './scenarios/batching.ts'
+import { lifecycle } from './scenarios/lifecycle.ts'
+import { trouble } from './scenarios/trouble.ts'
 import { waiting } from './scenarios/waiting.ts'
 
 function memory(): RigOptions {
@@ -24,3 +27,6 @@ t.test('hooks', async (t) => runScenarios(t, hooks, memory))
 t.test('retrying', async (t) => runScenarios(t, retrying, memory))
 t.test('fencing', async (t) => runScenarios(t, fencing, memory))
 t.test('inline', async (t) => runScenarios(t, inline, memory))
+t.test('batching', async (t) => runScenarios(t, batching, memory))
+t.test('lifecycle', async (t) => runScenarios(t, lifecycle, memory))
+t.test('trouble', async (t) => runScenarios(t, trouble, memory))

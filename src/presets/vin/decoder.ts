@@ -7,12 +7,17 @@
 import { type Clock, systemClock } from '../../clock.ts'
 import { AskonceError, guardDuration, guardInteger, InvalidArgumentError } from '../../errors.ts'
 import { limits } from '../../limits.ts'
-import type { AfterExecution, Logger } from '../../options.ts'
 import { Queue } from '../../queue.ts'
-import type { Storage } from '../../storage.ts'
 import { checkVin } from './check.ts'
-import { createVpicClient, type VpicClient, type VpicClientOptions, vpicBatchMax } from './client.ts'
 import { UpstreamMeter, type VinCounters } from './counters.ts'
+import {
+  clientOf,
+  type DecodeManyOptions,
+  type DecodeOptions,
+  guardBatch,
+  type VinDecoderOptions,
+  type VinRequest,
+} from './decoder-options.ts'
 import { type VinPayload, vinHandler } from './handler.ts'
 import { idOf, modelYearOf } from './id.ts'
 import { inOrder } from './in-order.ts'
@@ -27,69 +32,9 @@ import {
   type VinOutcome,
 } from './outcome.ts'
 import { Pacer } from './pace.ts'
-import { policyOf, ttlOf, type VinPolicy, type VinPolicyChanges } from './policy.ts'
+import { policyOf, ttlOf, type VinPolicy } from './policy.ts'
 import { retryPolicyOf, ttlSetter } from './queue-policy.ts'
 import type { DecodedVin } from './row.ts'
-
-/** What can be set on a decoder. */
-export interface VinDecoderOptions {
-  /** Where jobs and answers live. Default: memory of this decoder's own. */
-  readonly storage?: Storage
-  /** Namespace within the storage; decoders of one name share their answers. Default: `vin-decode`. */
-  readonly name?: string
-  /** A client, or the options of {@link createVpicClient}. Default: NHTSA's own address. */
-  readonly client?: VpicClient | VpicClientOptions
-  /** Changes against {@link defaultPolicy}. */
-  readonly policy?: VinPolicyChanges
-  readonly batch?: {
-    /** VINs in one call, 1 to 50. Default: 50. */
-    readonly size?: number
-    /** How long the first VIN of a call waits for company, ms. Default: 10. */
-    readonly waitMs?: number
-    /** Calls at once in this process. Default: 1. */
-    readonly concurrency?: number
-  }
-  /** Least time between two calls of this process, ms; 429s were seen from 5 a second on. Default: 200; 0 for none. */
-  readonly minIntervalMs?: number
-  /** Accept partial VINs (`*` for unknown characters). Default: false. */
-  readonly partial?: boolean
-  /** Whether this process asks vPIC itself, or leaves that to others on the same storage. Default: true. */
-  readonly worker?: boolean
-  /** How long a `decode` waits, ms; Infinity for as long as it takes. Default: half an hour, three holds of a throttle. */
-  readonly timeout?: number
-  /** As {@link QueueOptions.leaseMs}. */
-  readonly leaseMs?: number
-  /** As {@link QueueOptions.stopTimeout}. */
-  readonly stopTimeout?: number
-  /** Called after the policy has set the TTL. */
-  readonly afterExecution?: AfterExecution<VinPayload, DecodedVin>
-  /** pino's shape. Gets classes and codes, never VINs or answers. */
-  readonly logger?: Logger
-  readonly clock?: Clock
-  readonly random?: () => number
-}
-
-/** What can be set on one `decode`. */
-export interface DecodeOptions {
-  /** 1980 to 2100; another one is another question. Default: none. */
-  readonly modelYear?: number | null
-  /** ms; default: the decoder's. */
-  readonly timeout?: number
-  /** Ends the wait, not the job. */
-  readonly signal?: AbortSignal
-}
-
-/** What can be set on `decodeMany`. */
-export interface DecodeManyOptions extends Omit<DecodeOptions, 'modelYear'> {
-  /** Rows begun and not yet taken, at most: bounds memory. Default: 500. */
-  readonly inFlightMax?: number
-}
-
-/** A row with more than a VIN. */
-export interface VinRequest {
-  readonly vin: unknown
-  readonly modelYear?: number | null
-}
 
 type VinQueue = Queue<VinPayload, DecodedVin>
 
@@ -301,24 +246,4 @@ export class VinDecoder {
  */
 export function createVinDecoder(options: VinDecoderOptions = {}): VinDecoder {
   return new VinDecoder(options)
-}
-
-function clientOf(client: VinDecoderOptions['client'] = {}): VpicClient {
-  if (typeof client !== 'object' || client === null) {
-    throw new InvalidArgumentError('options.client', 'a client, or the options of one', client)
-  }
-  const { decode, decodeBatch } = client as Partial<VpicClient>
-  if (decode === undefined && decodeBatch === undefined) return createVpicClient(client as VpicClientOptions)
-  if (typeof decode !== 'function' || typeof decodeBatch !== 'function') {
-    throw new InvalidArgumentError('options.client', 'a client with decode and decodeBatch', client)
-  }
-  return client as VpicClient
-}
-
-function guardBatch(batch: VinDecoderOptions['batch'] = {}): { size: number; waitMs: number; concurrency: number } {
-  const { size = vpicBatchMax, waitMs = 10, concurrency = 1 } = batch
-  guardInteger('options.batch.size', size, 1, vpicBatchMax)
-  guardDuration('options.batch.waitMs', waitMs)
-  guardInteger('options.batch.concurrency', concurrency, 1, limits.concurrencyMax)
-  return { size, waitMs, concurrency }
 }

@@ -26,14 +26,8 @@ export {
   vpicBatchMax,
 } from './client.ts'
 export type { VinCounters } from './counters.ts'
-export {
-  createVinDecoder,
-  type DecodeManyOptions,
-  type DecodeOptions,
-  VinDecoder,
-  type VinDecoderOptions,
-  type VinRequest,
-} from './decoder.ts'
+export { createVinDecoder, VinDecoder } from './decoder.ts'
+export type { DecodeManyOptions, DecodeOptions, VinDecoderOptions, VinRequest } from './decoder-options.ts'
 export { VinDecodeError, type VinErrorDetails } from './errors.ts'
 export type { VinPayload } from './handler.ts'
 export type { Fetch } from './http.ts'

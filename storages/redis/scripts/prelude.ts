@@ -19,7 +19,7 @@ local call, sub, byte, fmt = redis.call, string.sub, string.byte, string.format
 local T = call('TIME')
 local us = T[1] * 1000000 + T[2]
 local now = (us - us % 1000) / 1000
-local base, due = KEYS[1] .. ':', KEYS[2]
+local base, due = string.sub(KEYS[1],1,-2), KEYS[1]
 local rec, leases, fails, idle = base .. 'r:', base .. 'l', base .. 'f', base .. 'i'
 local own, blind = ARGV[1], ARGV[2] == '1'
 local key53, sl, pl, cl
