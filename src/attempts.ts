@@ -37,6 +37,8 @@ export class Attempts<TPayload, TResult> {
   readonly #keeper: LeaseKeeper<TPayload>
   readonly #exchange: Exchange
   readonly #handle: () => Promise<StorageHandle>
+  /** The hold that is being sent. */
+  #holding: { readonly ms: number; readonly held: Promise<void> } | null = null
 
   constructor(
     settings: Settings<TPayload, TResult>,
@@ -172,16 +174,29 @@ export class Attempts<TPayload, TResult> {
   }
 
   async #holdQueue(lease: Lease<TPayload>, retryAfterMs: number): Promise<void> {
-    const { id } = lease.record.spec
+    // Before the attempt is given back: no other worker may find the job unheld.
+    await this.#hold(lease.record.spec.id, retryAfterMs)
+    this.#store(lease, release(retryAfterMs))
+  }
+
+  /** A whole batch may be throttled at once: that is one hold, and one event. */
+  #hold(id: string, retryAfterMs: number): Promise<void> {
+    if (this.#holding !== null && this.#holding.ms >= retryAfterMs) return this.#holding.held
+    const holding = { ms: retryAfterMs, held: this.#sendHold(id, retryAfterMs) }
+    this.#holding = holding
+    return holding.held.then(() => {
+      if (this.#holding === holding) this.#holding = null
+    })
+  }
+
+  async #sendHold(id: string, retryAfterMs: number): Promise<void> {
     this.#counters.held++
     try {
-      // Before the attempt is given back: no other worker may find the job unheld.
       await (await this.#handle()).hold(retryAfterMs)
       this.#emitter.emit('held', { id, retryAfterMs })
     } catch (error) {
       this.#emitter.emit('error', toError(error))
     }
-    this.#store(lease, release(retryAfterMs))
   }
 
   async #afterExecution(

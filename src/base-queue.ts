@@ -31,7 +31,7 @@ import type {
 import { defaults } from './options.ts'
 import { type EnqueueManyResult, type EnqueueResult, type JobStatus, Producer } from './producer.ts'
 import { Session } from './session.ts'
-import { guardFunction, readSettings, type Settings } from './settings.ts'
+import { guardFunction, guardObject, readSettings, type Settings } from './settings.ts'
 import type { Hint, Storage, StorageStats } from './storage.ts'
 import { observe } from './telemetry.ts'
 import { TokenSource } from './tokens.ts'
@@ -230,6 +230,7 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
   execute(handler: CallbackHandler<TPayload, TResult>, options?: { concurrency?: number }): this
   execute(handler: Handler<TPayload, TResult>, options: { concurrency?: number } = {}): this {
     guardFunction('handler', handler)
+    guardObject('options', options)
     const { concurrency = this.#settings.concurrency } = options
     guardInteger('options.concurrency', concurrency, 1, limits.concurrencyMax)
     return this.#setExecutor(() => new SingleExecutor(this.#attempts, handler, concurrency))
@@ -248,6 +249,7 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
     options: { size?: number; waitMs?: number; concurrency?: number } = {},
   ): this {
     guardFunction('handler', handler)
+    guardObject('options', options)
     const { size = defaults.batchSize, waitMs = defaults.batchWaitMs } = options
     const { concurrency = this.#settings.concurrency } = options
     guardInteger('options.size', size, 1, limits.batchSizeMax)
@@ -274,8 +276,14 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
     return this.#change(async () => {
       if (this.#phase === 'started') return
       this.#session.revive()
+      try {
+        await this.#session.handle()
+      } catch (error) {
+        // Still stopped, then: a later call must not open what no stop would close.
+        if (this.#phase === 'stopped') await this.#session.stop()
+        throw error
+      }
       this.#waiter.revive()
-      await this.#session.handle()
       this.#observe()
       this.#phase = 'started'
       this.#beginWork()
@@ -295,7 +303,8 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
       this.#waiter.stop()
       await this.#drain()
       this.#keeper.stop()
-      await this.#session.stop()
+      // What was to be stored is stored: a handle that can't be closed is no reason not to be stopped.
+      await this.#session.stop().catch((error: unknown) => this.#onError(error))
       this.#unobserve?.()
       this.#unobserve = null
       this.#phase = 'stopped'
@@ -326,18 +335,21 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
 
   /** Adds a listener. Listeners that throw hurt nobody: it is told as `error`, or logged. */
   on<Name extends keyof QueueEvents<TResult>>(name: Name, listener: Listener<TResult, Name>): this {
+    guardFunction('listener', listener)
     this.#emitter.on(name, listener)
     return this
   }
 
   /** Adds a listener for one event. */
   once<Name extends keyof QueueEvents<TResult>>(name: Name, listener: Listener<TResult, Name>): this {
+    guardFunction('listener', listener)
     this.#emitter.once(name, listener)
     return this
   }
 
   /** Removes a listener. */
   off<Name extends keyof QueueEvents<TResult>>(name: Name, listener: Listener<TResult, Name>): this {
+    guardFunction('listener', listener)
     this.#emitter.off(name, listener)
     return this
   }

@@ -89,15 +89,9 @@ export function encodePayload<T>(serde: Serde<T>, value: T, bytesMax: number): E
   return { encoded, fingerprint: fingerprint(basis) }
 }
 
-const digestLength = 22
-const digestBytes = Buffer.alloc(digestLength)
-
-/** 128 bits of SHA-256: no pair of payloads collides by chance or by intent (NIST SP 800-107, 5.1). */
+/** SHA-256, whole: no pair of payloads collides by chance or by intent. A slice of it would keep all of it in memory anyway. */
 function fingerprint(basis: Encoded): string {
-  const digest = hash('sha256', basis, 'base64url')
-  // A slice would keep the whole digest in memory with every record; this copies.
-  digestBytes.write(digest, 0, digestLength, 'latin1')
-  return digestBytes.toString('latin1', 0, digestLength)
+  return hash('sha256', basis, 'base64url')
 }
 
 /** Whether `JSON.stringify(value)` is canonical as it is: a cheap look that spares most payloads the sorting. */

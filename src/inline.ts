@@ -15,7 +15,7 @@ import type { Producer } from './producer.ts'
 import type { CompletedRecord, FailedRecord, JobRecord, ProcessingRecord } from './record.ts'
 import { isTerminal } from './record.ts'
 import type { Settings } from './settings.ts'
-import { guardFunction, guardWait } from './settings.ts'
+import { guardFunction, guardSignal, guardWait } from './settings.ts'
 import type { EnqueueItem } from './storage.ts'
 import type { TokenSource } from './tokens.ts'
 import type { Wait, Waiter } from './waiter.ts'
@@ -109,6 +109,7 @@ export class Asker<TPayload, TResult> {
   #open(what: string, item: EnqueueItem, options: WaitOptions, takeover: boolean): Wait {
     const { timeout = this.#settings.timeout, signal } = options
     guardWait('options.timeout', timeout)
+    guardSignal('options.signal', signal)
     return this.#waiter.open(item.spec.id, what, timeout, signal, takeover)
   }
 

@@ -73,6 +73,8 @@ interface Group<Answer> {
   readonly tried: Map<string, { readonly done: Done<Answer>[]; readonly from: JobRow | null }>
   /** The failure of a removal that may have happened. */
   removal: AskonceError | null
+  /** The failure of the last write, if it may have happened. */
+  doubt: AskonceError | null
   failures: number
   done: Done<Answer>[]
   error: AskonceError | null
@@ -160,6 +162,7 @@ export class Swapper {
         sure: false,
         tried: new Map(),
         removal: null,
+        doubt: null,
         failures: 0,
         done: [],
         error: null,
@@ -219,10 +222,11 @@ export class Swapper {
 
   /** Ends groups that have no round left; a write that may have been made is looked for once more. */
   async #conclude<A>(groups: readonly Group<A>[], now: number): Promise<void> {
-    const doubtful = groups.filter(({ row, failures }) => row === undefined && failures > 0)
+    const doubtful = groups.filter(({ doubt }) => doubt !== null)
     await this.#look(doubtful)
     for (const group of groups) {
       if (this.#isOwn(group, now)) continue
+      group.error ??= group.doubt
       group.lost = group.error === null
       group.error ??= contended()
     }
@@ -279,12 +283,14 @@ export class Swapper {
       if (answer.error !== undefined) {
         const error = typed(answer.error)
         if (change.to === null) group.removal = error
+        group.doubt = error
         group.row = undefined
         if (++group.failures === failuresMax || !isRetryable(error)) group.error = error
         // Only a StorageError leaves open whether it was made; it is looked for before it is given up.
         if (error instanceof StorageError) again.push(group)
         return
       }
+      group.doubt = null
       group.row = answer.row?.type === 'hold' ? undefined : answer.row
       group.sure = group.row !== undefined
       if (!this.#isOwn(group, now)) again.push(group)

@@ -76,20 +76,22 @@ export function readSettings<TPayload, TResult>(
   guardWait('options.timeout', timeout)
   if (stopTimeout !== 0) guardWait('options.stopTimeout', stopTimeout)
   guardMismatch(payloadMismatch)
-  const storage = options.storage ?? defaultStorage()
-  if (typeof storage?.open !== 'function' || typeof storage.traits !== 'object') {
-    throw new InvalidArgumentError('options.storage', 'a Storage (see askonce/memory and its siblings)', storage)
-  }
+  // Not `??`: a null where a storage should be must not quietly become a queue that forgets everything at exit.
+  const storage = options.storage === undefined ? defaultStorage() : options.storage
+  guardStorage(storage)
   const { payloadBytesMax = storage.traits.payloadBytesMax } = options
   guardInteger('options.payloadBytesMax', payloadBytesMax, 1, storage.traits.payloadBytesMax)
-  const { retry = defaultRetry, afterExecution, random = Math.random, sweepIntervalMs } = options
+  const { retry = defaultRetry, afterExecution, random = Math.random, sweepIntervalMs, logger } = options
+  const { clock = systemClock } = options
+  guardMethods('options.clock', clock, ['now', 'monotonic', 'timer'])
+  if (logger !== undefined) guardMethods('options.logger', logger, ['debug', 'info', 'warn', 'error'])
   guardFunction('options.retry', retry)
   guardFunction('options.random', random)
   if (afterExecution !== undefined) guardFunction('options.afterExecution', afterExecution)
   if (sweepIntervalMs !== undefined) guardDuration('options.sweepIntervalMs', sweepIntervalMs)
   const { payloadSerde = jsonSerde as Serde<TPayload>, resultSerde = jsonSerde as Serde<TResult> } = options
-  guardSerde('options.payloadSerde', payloadSerde)
-  guardSerde('options.resultSerde', resultSerde)
+  guardMethods('options.payloadSerde', payloadSerde, ['serialize', 'deserialize'])
+  guardMethods('options.resultSerde', resultSerde, ['serialize', 'deserialize'])
   return {
     storage,
     name,
@@ -107,10 +109,10 @@ export function readSettings<TPayload, TResult>(
     afterExecution,
     payloadSerde,
     resultSerde,
-    logger: options.logger,
+    logger,
     meter: options.meter,
     sweepIntervalMs: sweepIntervalMs ?? defaults.sweepIntervalMs,
-    clock: options.clock ?? systemClock,
+    clock,
     random,
   }
 }
@@ -156,11 +158,20 @@ export function guardWait(field: string, value: unknown): asserts value is numbe
   if (value !== Number.POSITIVE_INFINITY) guardDuration(field, value)
 }
 
+/** A signal that ends a wait; none is fine. */
+export function guardSignal(field: string, value: unknown): void {
+  if (value === undefined) return
+  const { aborted, addEventListener, throwIfAborted } = (value ?? {}) as Partial<AbortSignal>
+  if (typeof aborted !== 'boolean' || typeof addEventListener !== 'function' || typeof throwIfAborted !== 'function') {
+    throw new InvalidArgumentError(field, 'an AbortSignal', value)
+  }
+}
+
 export function guardFunction(field: string, value: unknown): void {
   if (typeof value !== 'function') throw new InvalidArgumentError(field, 'a function', value)
 }
 
-function guardObject(field: string, value: unknown): void {
+export function guardObject(field: string, value: unknown): void {
   if (typeof value !== 'object' || value === null) throw new InvalidArgumentError(field, 'an object', value)
 }
 
@@ -177,9 +188,16 @@ function guardMismatch(value: unknown, field = 'options.payloadMismatch'): void 
   if (value !== 'ignore' && value !== 'reject') throw new InvalidArgumentError(field, `'ignore' or 'reject'`, value)
 }
 
-function guardSerde(field: string, value: unknown): void {
-  const serde = value as Partial<Serde<unknown>> | null
-  if (typeof serde?.serialize !== 'function' || typeof serde.deserialize !== 'function') {
-    throw new InvalidArgumentError(field, 'an object with serialize and deserialize', value)
+function guardStorage(value: unknown): void {
+  const { open, traits } = (value ?? {}) as Partial<Storage>
+  if (typeof open !== 'function' || typeof traits !== 'object' || traits === null) {
+    throw new InvalidArgumentError('options.storage', 'a Storage (see askonce/memory and its siblings)', value)
+  }
+}
+
+function guardMethods(field: string, value: unknown, methods: readonly string[]): void {
+  const object = value as Record<string, unknown> | null
+  if (methods.some((method) => typeof object?.[method] !== 'function')) {
+    throw new InvalidArgumentError(field, `an object with ${methods.join(', ')}`, value)
   }
 }

@@ -51,39 +51,38 @@ export interface Transition {
 }
 
 /** How each fact is told. */
-const facts: { readonly [fact in Fact]: (stored: JobRecord | null, command: Command, now: number) => boolean } =
-  {
-    /** A record is stored, even if it has passed its end. */
-    stored: (stored) => stored !== null,
-    /** The command is the very enqueue that made the record. */
-    repeated: (stored, command) => command.type === 'enqueue' && stored?.spec.incarnation === command.spec.incarnation,
-    /** The payload is another, both were digested, and the caller wants it rejected. */
-    rejected(stored, command) {
-      if (command.type !== 'enqueue' || stored === null || !command.rejectMismatch) return false
-      const [theirs, ours] = [stored.spec.fingerprint, command.spec.fingerprint]
-      return theirs !== '' && ours !== '' && theirs !== ours
-    },
-    /** The record is an inline run's, and nobody else counts on it. */
-    inline: (stored) => stored !== null && !isTerminal(stored) && stored.inline,
-    /** `at` is past; of another's lease, `at` and the grace after it. */
-    due(stored, command, now) {
-      if (stored === null) return false
-      const lease = command.type === 'enqueue' ? command.lease : command.type === 'claim' ? command : null
-      return stored.at + (stored.state === 'processing' ? (lease?.graceMs ?? 0) : 0) <= now
-    },
-    /** The command's lease is the record's present or last one. */
-    own(stored, command) {
-      if (command.type === 'enqueue') return command.lease !== null && stored?.generation === command.lease.generation
-      return 'generation' in command && stored?.generation === command.generation
-    },
-    /** Another attempt may be made. */
-    left: (stored) => stored !== null && stored.attempts < stored.spec.maxAttempts,
-    /** The outcome is there to be kept longer: the storage has not lost the result or the error. */
-    known(stored) {
-      if (stored?.state === 'completed') return stored.result !== null
-      return stored?.state === 'failed' && (stored.reason === 'exhausted' || stored.error !== null)
-    },
-  }
+const facts: { readonly [fact in Fact]: (stored: JobRecord | null, command: Command, now: number) => boolean } = {
+  /** A record is stored, even if it has passed its end. */
+  stored: (stored) => stored !== null,
+  /** The command is the very enqueue that made the record. */
+  repeated: (stored, command) => command.type === 'enqueue' && stored?.spec.incarnation === command.spec.incarnation,
+  /** The payload is another, both were digested, and the caller wants it rejected. */
+  rejected(stored, command) {
+    if (command.type !== 'enqueue' || stored === null || !command.rejectMismatch) return false
+    const [theirs, ours] = [stored.spec.fingerprint, command.spec.fingerprint]
+    return theirs !== '' && ours !== '' && theirs !== ours
+  },
+  /** The record is an inline run's, and nobody else counts on it. */
+  inline: (stored) => stored !== null && !isTerminal(stored) && stored.inline,
+  /** `at` is past; of another's lease, `at` and the grace after it. */
+  due(stored, command, now) {
+    if (stored === null) return false
+    const lease = command.type === 'enqueue' ? command.lease : command.type === 'claim' ? command : null
+    return stored.at + (stored.state === 'processing' ? (lease?.graceMs ?? 0) : 0) <= now
+  },
+  /** The command's lease is the record's present or last one. */
+  own(stored, command) {
+    if (command.type === 'enqueue') return command.lease !== null && stored?.generation === command.lease.generation
+    return 'generation' in command && stored?.generation === command.generation
+  },
+  /** Another attempt may be made. */
+  left: (stored) => stored !== null && stored.attempts < stored.spec.maxAttempts,
+  /** The outcome is there to be kept longer: the storage has not lost the result or the error. */
+  known(stored) {
+    if (stored?.state === 'completed') return stored.result !== null
+    return stored?.state === 'failed' && (stored.reason === 'exhausted' || stored.error !== null)
+  },
+}
 
 /** The table. */
 export const transitions: readonly Transition[] = [

@@ -174,6 +174,12 @@ t.test('what has no canonical form is refused, naming where and never what', asy
   }
 })
 
+t.test('what JSON would make null is said to be so', async (t) => {
+  t.throws(() => contentId('q', '1', [undefined]), {
+    message: /value\[0\] is undefined or a hole; JSON would make it null/,
+  })
+})
+
 t.test('a getter or toJSON is asked once, so that what is checked is what is hashed', async (t) => {
   let asked = 0
   const id = contentId('q', '1', {

@@ -154,6 +154,40 @@ t.test('requests', async (t) => {
     t.same(await one.extend([{ id: 'a', generation: taken.generation, leaseMs: 1_000 }]), ['extended'])
   })
 
+  t.test('a lease that was found lost is not remembered: asking again costs a load and no write', async (t) => {
+    const { process, clock, stores } = world()
+    const one = await process().open('q')
+    const two = await process().open('q')
+    await one.enqueue([item('a')])
+    const { generation } = await claimOne(one)
+    await clock.advance(1_000)
+    await claimOne(two)
+    const extend = () => one.extend([{ id: 'a', generation, leaseMs: 1_000 }])
+    t.same(await extend(), ['stale'])
+    t.equal(stores[0]!.counts.refused, 1, 'the first time it was worth a try')
+    t.same(await extend(), ['stale'])
+    t.equal(stores[0]!.counts.refused, 1)
+  })
+
+  t.test('calls of one process for one id take turns instead of failing at each other', async (t) => {
+    const { process, stores } = world()
+    const interleave = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+    const storage = process({ interleave })
+    const handles = [await storage.open('q'), await storage.open('q')]
+    await handles[0]!.enqueue([item('a')])
+    const { generation } = await claimOne(handles[0]!)
+    await handles[0]!.settle([{ id: 'a', generation, verdict: complete('1', 1_000) }], null)
+    const touches = Array.from({ length: 50 }, (_, i) =>
+      handles[i % 2]!.touch([
+        { id: i % 3 === 0 ? 'b' : 'a', ttlMs: 1_000 + i },
+        { id: i % 3 === 0 ? 'a' : 'b', ttlMs: 1_000 + i },
+      ]),
+    )
+    t.match((await Promise.all(touches))[1], ['updated', 'not_found'])
+    t.equal(stores[0]!.counts.refused, 0)
+    t.match(await handles[0]!.get(['a']), { records: [{ at: (await handles[0]!.get([])).now + 1_049 }] }, 'in order')
+  })
+
   t.test('nothing asked for costs nothing', async (t) => {
     const { process, stores } = world()
     const handle = await process().open('q')
@@ -318,6 +352,26 @@ t.test('replies lost', async (t) => {
     t.same(await faulty.cancel(['a']), ['not_found'])
   })
 
+  t.test('a claim whose last try lost its reply still finds the lease it made', async (t) => {
+    const { process, table, clock } = world()
+    const plain = await process().open('q')
+    await plain.enqueue([item('a')])
+    const store = new RowStore({ table, clock })
+    const swap = store.swap.bind(store)
+    let swaps = 0
+    store.swap = async (changes) => {
+      swaps++
+      // First another writer is faster; then the write is made and its reply lost.
+      if (swaps === 1) table.rows.set('a', { ...table.rows.get('a')!, version: 'other' } as JobRow)
+      const answers = await swap(changes)
+      if (swaps === 2) throw new StorageError('the reply was lost')
+      return answers
+    }
+    const handle = await fromRecordStore({ traits: rowTraits, open: async () => store, clock }).open('q')
+    t.match((await handle.claim({ ...lease(), limit: 1 })).jobs, [{ spec: { id: 'a' }, attempts: 1 }])
+    t.equal(swaps, 2)
+  })
+
   t.test('a claim answers the leases it made, whatever became of others', async (t) => {
     const { process, table } = world()
     const plain = await process().open('q')
@@ -352,6 +406,9 @@ t.test('a store that fails', async (t) => {
     await t.rejects(lost.get(['a']), { code: 'ASKONCE_STORAGE', message: 'load failed' })
     const blind = await process({ faults: { due: 1 } }).open('q')
     await t.rejects(blind.claim({ ...lease(), limit: 1 }), { code: 'ASKONCE_STORAGE', message: 'due failed' })
+    const mute = await process({ faults: { change: 1 }, random: () => 0.9 }).open('q')
+    await (await process().open('q')).enqueue([item('b')])
+    await t.rejects(mute.claim({ ...lease(), limit: 1 }), { code: 'ASKONCE_STORAGE', message: 'change failed' })
     await t.rejects(blind.sweep(1), { code: 'ASKONCE_STORAGE', message: 'due failed' })
     for (const error of [new Error('odd'), null, 'text']) {
       const open = async (): Promise<RecordStore> => {

@@ -128,7 +128,8 @@ export class Compaction {
       if (state.position.epoch === source.epoch) state.uncoveredBytes = 0
       state.needsSnapshot = false
     } catch (error) {
-      this.#postpone(storageError('write the snapshot in', folder.path, error))
+      // Others may have gone on to later epochs meanwhile, and collected this one's files as they were written.
+      if (!isSuperseded(folder, source.epoch)) this.#postpone(storageError('write the snapshot in', folder.path, error))
       return false
     }
     collectIn(folder, source.epoch, warn)
@@ -152,4 +153,13 @@ export function collectIn(folder: Folder, snapshotEpoch: number, warn: Warn): vo
     const { message } = storageError('clear up', folder.path, error)
     warn('FILE_NOT_COLLECTED', message, { path: folder.path })
   }
+}
+
+function isSuperseded(folder: Folder, epoch: number): boolean {
+  try {
+    for (const other of folder.list().snapshots.keys()) if (other > epoch) return true
+  } catch {
+    // The folder can't be read either: the first error is the one to tell.
+  }
+  return false
 }

@@ -14,6 +14,9 @@ import type { FileSystem } from './file-system.ts'
 /** Temporary files of a snapshot that nobody finished are collected at this age. A living writer only has to begin anew. */
 const temporaryAgeMaxMs = 60_000
 
+/** Readings of a folder until two in a row are the same; when others compact that fast, the loader meets a gap and retries. */
+const steadyRoundsMax = 20
+
 /** What is in the folder. */
 export interface FolderListing {
   /** Epochs of logs. */
@@ -56,24 +59,23 @@ export class Folder {
     return path.join(this.path, `${digits(epoch, 10)}-${digits(part, 5)}.snap`)
   }
 
-  list(): FolderListing {
-    const logs = new Set<number>()
-    const snapshots = new Map<number, Set<number>>()
-    const temporaries = new Map<string, number>()
-    for (const name of this.#fs.list(this.path)) {
-      const log = logName.exec(name)
-      if (log !== null) logs.add(Number(log[1]))
-      const snapshot = snapshotName.exec(name)
-      if (snapshot !== null) {
-        const epoch = Number(snapshot[1])
-        const parts = snapshots.get(epoch)
-        if (parts === undefined) snapshots.set(epoch, new Set([Number(snapshot[2])]))
-        else parts.add(Number(snapshot[2]))
-      }
-      const temporary = temporaryName.exec(name)
-      if (temporary !== null) temporaries.set(name, Number(temporary[1]))
+  /**
+   * What is in the folder at one moment. A single reading of a folder is no such thing: what comes and goes meanwhile may be
+   * in it or not, so that an old log may seem gone before the snapshot that replaces it seems there.
+   */
+  listSteadily(): FolderListing {
+    let names = this.#fs.list(this.path).sort()
+    for (let round = 0; round < steadyRoundsMax; round++) {
+      const again = this.#fs.list(this.path).sort()
+      if (again.length === names.length && again.every((name, index) => name === names[index])) break
+      names = again
     }
-    return { logs, snapshots, temporaries, newest: Math.max(0, ...logs, ...snapshots.keys()) }
+    return parse(names)
+  }
+
+  /** What is in the folder, roughly: see {@link listSteadily}. */
+  list(): FolderListing {
+    return parse(this.#fs.list(this.path))
   }
 
   /**
@@ -125,4 +127,24 @@ export class Folder {
 
 function digits(number: number, count: number): string {
   return String(number).padStart(count, '0')
+}
+
+function parse(names: readonly string[]): FolderListing {
+  const logs = new Set<number>()
+  const snapshots = new Map<number, Set<number>>()
+  const temporaries = new Map<string, number>()
+  for (const name of names) {
+    const log = logName.exec(name)
+    if (log !== null) logs.add(Number(log[1]))
+    const snapshot = snapshotName.exec(name)
+    if (snapshot !== null) {
+      const epoch = Number(snapshot[1])
+      const parts = snapshots.get(epoch)
+      if (parts === undefined) snapshots.set(epoch, new Set([Number(snapshot[2])]))
+      else parts.add(Number(snapshot[2]))
+    }
+    const temporary = temporaryName.exec(name)
+    if (temporary !== null) temporaries.set(name, Number(temporary[1]))
+  }
+  return { logs, snapshots, temporaries, newest: Math.max(0, ...logs, ...snapshots.keys()) }
 }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import { quoteId } from '../../src/errors.ts'
 import type { JobRecord } from '../../src/record.ts'
 import type { Entry, LogEntry } from './entries.ts'
@@ -22,7 +23,9 @@ import { FieldError } from './text.ts'
 /** Bytes of a log that are replayed between two breaths of the event loop. */
 const sliceBytes = 2 * 1024 * 1024
 /** Times that a folder is listed anew because another process collected files while they were read. */
-const roundsMax = 20
+const roundsMax = 30
+/** Of these, those in which nothing may be missing. */
+const strictRoundsMax = 5
 
 /** Told what could not be read. */
 export type Warn = (code: string, message: string, detail: object) => void
@@ -45,8 +48,10 @@ export interface Loaded {
 /** Loads a namespace's folder, making its first log if there is none. */
 export async function load(fs: FileSystem, folder: Folder, warn: Warn): Promise<Loaded> {
   for (let round = 1; ; round++) {
+    // What seems lost may be what others have just replaced: it is believed when it is seen again and again.
+    const lenient = round > strictRoundsMax
     try {
-      return await new Loader(fs, folder, warn).load()
+      return await new Loader(fs, folder, warn, lenient).load()
     } catch (error) {
       // Another process went on to a next epoch while this one was reading, and collected what it was about to read.
       if (round >= roundsMax || !(error instanceof LogReplacedError || isMissingFile(error, folder))) throw error
@@ -63,24 +68,27 @@ class Loader {
   readonly #fs: FileSystem
   readonly #folder: Folder
   readonly #warn: Warn
+  readonly #lenient: boolean
   #uncoveredBytes = 0
   #needsSnapshot = false
   #snapshotEpoch = 0
 
-  constructor(fs: FileSystem, folder: Folder, warn: Warn) {
+  /** @param lenient - whether what is missing is taken for lost */
+  constructor(fs: FileSystem, folder: Folder, warn: Warn, lenient: boolean) {
     this.#fs = fs
     this.#folder = folder
     this.#warn = warn
+    this.#lenient = lenient
   }
 
   async load(): Promise<Loaded> {
     const folder = this.#folder
-    const listing = guarded('read the folder', folder.path, () => folder.list())
+    const listing = guarded('read the folder', folder.path, () => folder.listSteadily())
     const epoch = Math.max(1, listing.newest)
     const replica = await this.#stateAt(epoch, listing)
     const log = LogFile.open(this.#fs, folder.logPath(epoch), epoch, !listing.logs.has(epoch))
     try {
-      this.#tellIfLost(listing, log)
+      await this.#tellIfLost(listing, log)
       const sealed = await this.#replay(log, replica)
       // Whoever made a log that others have long gone beyond must not write to it.
       if (guarded('read the folder', folder.path, () => folder.list()).newest > epoch) {
@@ -101,9 +109,11 @@ class Loader {
   }
 
   /** Every log begins with a header: one that is empty, or not there beside its snapshot, was not left so by askonce. */
-  #tellIfLost(listing: FolderListing, log: LogFile): void {
+  async #tellIfLost(listing: FolderListing, log: LogFile): Promise<void> {
     const { path, epoch } = log
     if (listing.logs.has(epoch)) {
+      // Another process may have made it just now, and be about to write the header.
+      for (let wait = 0; wait < 10 && !log.hasMore(); wait++) await sleep(2)
       if (log.hasMore()) return
       this.#warn(
         'FILE_LOG_EMPTY',
@@ -131,6 +141,7 @@ class Loader {
     }
     if (content !== null && (content.condition === 'damaged' || !hasOlder)) this.#needsSnapshot = true
     if (!hasOlder) {
+      if (epoch > 1 && !this.#lenient) throw new LogReplacedError(folder.logPath(epoch))
       for (const [path, position, bytes] of damages) warnOfDamage(this.#warn, path, position, bytes)
       if (epoch > 1) {
         this.#needsSnapshot = true
@@ -147,7 +158,10 @@ class Loader {
     const replica = await this.#stateAt(epoch - 1, listing)
     const log = LogFile.open(this.#fs, folder.logPath(epoch - 1), epoch - 1, false)
     try {
-      await this.#replay(log, replica)
+      const sealed = await this.#replay(log, replica)
+      // A log that others went on from is sealed. One that is not was made by mistake in the place of one long collected, by a
+      // process that slept; or its seal is damaged.
+      if (!sealed && !this.#lenient) throw new LogReplacedError(log.path)
       this.#uncoveredBytes += log.end
     } finally {
       log.release()

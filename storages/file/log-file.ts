@@ -98,17 +98,30 @@ export class LogFile {
     return status.size
   }
 
+  /** The size now, whether or not the file still has a name. */
+  #lookInside(): number {
+    const { size } = guarded('look at the log', this.path, () => this.#fs.statusOf(this.fd))
+    if (size < this.#size) throw new LogReplacedError(this.path)
+    return size
+  }
+
   /**
    * Appends bytes that begin and end with a newline.
    *
    * @returns `alone`: they were written whole and nobody else wrote since the last look, they count as read; `mixed`:
-   * read on to see what became of them
+   * {@link readInside} to see what became of them
    * @throws the file system's error if nothing was written
    */
   append(bytes: Buffer): 'alone' | 'mixed' {
     const wholeBefore = this.#size === this.#end
     const written = this.#fs.append(this.fd, bytes)
-    const size = this.#look()
+    let size: number
+    try {
+      size = this.#look()
+    } catch (error) {
+      if (error instanceof LogReplacedError) return 'mixed'
+      throw error
+    }
     if (!wholeBefore || written !== bytes.length || size !== this.#end + written) return 'mixed'
     this.#end = size
     this.#size = size
@@ -122,7 +135,24 @@ export class LogFile {
    * @returns whether all was read
    */
   read(visitor: PositionedVisitor, pausesAfter = Number.POSITIVE_INFINITY): boolean {
-    const size = this.#look()
+    return this.#readTo(this.#look(), visitor, pausesAfter)
+  }
+
+  /** Reads on to the end of the file, even if it has lost its name: after an append, to see what became of it. */
+  readInside(visitor: PositionedVisitor): void {
+    this.#readTo(this.#lookInside(), visitor, Number.POSITIVE_INFINITY)
+  }
+
+  /**
+   * Expects the file to be at its path.
+   *
+   * @throws LogReplacedError
+   */
+  expectInPlace(): void {
+    this.#look()
+  }
+
+  #readTo(size: number, visitor: PositionedVisitor, pausesAfter: number): boolean {
     if (size === this.#size) return true
     const begin = this.#end
     let stopped = false

@@ -213,7 +213,7 @@ export class ReplicatedLog {
     }
     const log = this.#log
     const visitor = new LogVisitor(log.path, this.#options.warn, (entry) => void this.#apply(entry))
-    log.read({
+    log.readInside({
       line: (text, buffer, start, end) => {
         const change = byText.get(text)?.shift()
         if (change === undefined) return visitor.line(text, buffer, start, end)
@@ -223,6 +223,8 @@ export class ReplicatedLog {
       },
       damage: (buffer, start, end, position) => visitor.damage(buffer, start, end, position),
     })
+    // Sealed, it may be collected as soon as others have gone on: what it says up to the seal is so nevertheless.
+    if (!this.#sealed) log.expectInPlace()
   }
 
   /** Goes on to the next epoch's log; the present one is sealed and read up to its seal. Can be repeated when it fails. */
@@ -271,9 +273,9 @@ export class ReplicatedLog {
     try {
       log.append(lines.bytes)
     } catch (error) {
+      if (error instanceof LogReplacedError) throw error
       // On a full disk what is there can still be read; the first line that finds room brings the header along.
-      if (error instanceof LogReplacedError || !isNoRoom(error))
-        throw storageError('append to the log', log.path, error)
+      if (!isNoRoom(error)) throw storageError('append to the log', log.path, error)
     }
   }
 }

@@ -130,7 +130,7 @@ export class Connection {
         this.#own?.disconnect(true)
         reject(new StorageError(`Redis did not answer within ${Math.ceil(ms)} ms`))
       }, ms)
-      const call = load ? client.eval(script.lua, 1, ...args) : client.evalsha(script.sha, 1, ...args)
+      const call = load ? client.eval(script.lua, 2, ...args) : client.evalsha(script.sha, 2, ...args)
       call.then(
         (reply) => {
           clearTimeout(timer)

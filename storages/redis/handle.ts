@@ -27,6 +27,7 @@ import type { Connection } from './connection.ts'
 import { hintOfMessage } from './hints.ts'
 import { Operations } from './operations.ts'
 import { all, RoundClaims, scatter } from './partitioned.ts'
+import { Pulse } from './pulse.ts'
 import type { Subscriber } from './subscriber.ts'
 
 /** What a handle is made of. */
@@ -36,6 +37,7 @@ export interface RedisHandleOptions {
   /** What the keys of each partition begin with. */
   readonly bases: readonly string[]
   readonly channel: string
+  readonly commandTimeoutMs: number
   /** Called once, when the handle has let go of everything. */
   readonly onClosed: () => void
 }
@@ -51,6 +53,7 @@ export class RedisHandle implements StorageHandle {
   readonly #subscriber: Subscriber
   readonly #channel: string
   readonly #onClosed: () => void
+  readonly #pulse: Pulse
   readonly #listeners = new Set<{ readonly listener: HintListener }>()
   #live = false
   /** Whether it claims whatever is due: being told of work is then its claims' matter. */
@@ -69,7 +72,10 @@ export class RedisHandle implements StorageHandle {
     this.#onClosed = options.onClosed
     const emit = (hint: Hint) => this.#told(hint)
     const channel = () => (this.#live ? this.#channel : '')
-    this.#parts = options.bases.map((base) => new Operations({ connection, base, channel, emit }))
+    const { commandTimeoutMs } = options
+    this.#pulse = new Pulse(2 * commandTimeoutMs, commandTimeoutMs, () => this.#subscriber.renew())
+    const asksEcho = () => this.#pulse.ask()
+    this.#parts = options.bases.map((base) => new Operations({ connection, base, channel, emit, asksEcho }))
     this.#claims = new RoundClaims(this.#parts)
   }
 
@@ -77,11 +83,13 @@ export class RedisHandle implements StorageHandle {
   async connect(timeoutMs: number): Promise<void> {
     const hearing = this.#subscriber.add(this.#channel, {
       message: (data) => {
+        this.#pulse.heard()
         const hint = hintOfMessage(data)
         if (hint !== null) this.#told(hint)
       },
       live: (again) => {
         this.#live = true
+        this.#pulse.heard()
         if (again) this.#warn('REDIS_SUBSCRIBER_BACK', 'wake-ups are heard again')
         // Whatever was told meanwhile went unheard.
         this.#told({ type: 'due', inMs: 0 })

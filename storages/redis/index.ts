@@ -124,6 +124,7 @@ export class RedisStorage implements Storage {
         subscriber,
         bases: this.#bases(namespace),
         channel: `${encodeURIComponent(this.#keyPrefix)}:${randomBytes(9).toString('base64url')}`,
+        commandTimeoutMs: this.#commandTimeoutMs,
         onClosed: () => this.#release(),
       })
     } catch (error) {

@@ -34,6 +34,8 @@ export interface OperationsOptions {
   /** The handle's channel; '' while nobody hears it. */
   readonly channel: () => string
   readonly emit: (hint: Hint) => void
+  /** Whether the call about to be made is to ask the channel for an echo. */
+  readonly asksEcho: () => boolean
 }
 
 const settleOutcomes: Readonly<Record<string, SettleOutcome>> = { s: 'settled', x: 'stale' }
@@ -62,7 +64,8 @@ export class Operations {
   readonly #base: string
   readonly #channel: () => string
   readonly #emit: (hint: Hint) => void
-  readonly #blind: string
+  readonly #asksEcho: () => boolean
+  readonly #flags: string
   /** Generations of claims whose answers were lost: what they leased is given back with the next claim. */
   #lost: string[] = []
   /** Whether the channel may be on the list of those who hear of work. */
@@ -73,7 +76,8 @@ export class Operations {
     this.#base = options.base
     this.#channel = options.channel
     this.#emit = options.emit
-    this.#blind = options.connection.client.isCluster ? '1' : ''
+    this.#asksEcho = options.asksEcho
+    this.#flags = options.connection.client.isCluster ? 'b' : ''
   }
 
   async enqueue(items: readonly EnqueueItem[]): Promise<EnqueueAnswers> {
@@ -106,7 +110,7 @@ export class Operations {
   }
 
   async claim(request: ClaimRequest): Promise<ClaimAnswer> {
-    const args = this.#args(this.#channel())
+    const args = this.#pollArgs(this.#channel())
     const reply = await this.#claiming(scripts.claim, args, request)
     const now = Number(reply[0])
     const { answer, next } = readClaim(reply, 1, now, request)
@@ -164,7 +168,7 @@ export class Operations {
   }
 
   async get(ids: readonly string[]): Promise<GetAnswers> {
-    const args = this.#args('')
+    const args = this.#pollArgs('')
     for (const id of ids) args.push(id)
     const reply = (await this.#connection.run(scripts.get, args)) as [number, ...string[]]
     const records = ids.map((id, index): JobRecord | null => {
@@ -202,7 +206,17 @@ export class Operations {
 
   /** Keys and the arguments of every script. */
   #args(channel: string): string[] {
-    return [`${this.#base}:d`, channel, this.#blind]
+    return [this.#base, `${this.#base}:d`, channel, this.#flags]
+  }
+
+  /** The same for calls that are made again and again while nothing happens: they ask for an echo now and then. */
+  #pollArgs(channel: string): string[] {
+    const args = this.#args(channel)
+    if (this.#channel() !== '' && this.#asksEcho()) {
+      args[2] = this.#channel()
+      args[3] = `${this.#flags}e`
+    }
+    return args
   }
 
   /** Runs a script that ends with a claim. Whatever becomes of its answer, what it leases is not left behind. */
@@ -215,7 +229,7 @@ export class Operations {
     args.push(own, String(leaseMs), String(Math.min(limit, limits.callItemsMax)), between(lost))
     // No id is '', so that no ids at all are told from none given.
     if (ids !== undefined) args.push(...(ids.length === 0 ? [''] : new Set(ids)))
-    else if (args[1] !== '') this.#listed = true
+    else if (args[2] !== '') this.#listed = true
     try {
       return (await this.#connection.run(script, args, undefined, () => {
         if (ids === undefined) args[lostAt] = between([...lost, own])

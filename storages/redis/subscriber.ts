@@ -8,6 +8,8 @@ import type { OwnClient, RedisClient } from './client.ts'
 import { createSubscriber } from './client.ts'
 import { scrubbed } from './faults.ts'
 
+const closedText = 'the connection was closed'
+
 /** What a channel's owner gets. */
 export interface ChannelListener {
   message(data: Buffer): void
@@ -19,30 +21,36 @@ export interface ChannelListener {
 
 /** Subscribes channels on a connection of its own, again after each reconnect. */
 export class Subscriber {
-  readonly #client: OwnClient
+  readonly #make: () => OwnClient
   readonly #channels = new Map<string, ChannelListener>()
   readonly #live = new Set<string>()
+  #client: OwnClient
   #closed = false
-  #lastError = 'the connection was closed'
+  #lastError = closedText
 
   constructor(client: RedisClient, connectTimeoutMs: number, random: () => number) {
-    const own = createSubscriber(client, connectTimeoutMs, random)
-    this.#client = own
-    own.on('messageBuffer', (channel: Buffer, data: Buffer) => {
+    this.#make = () => createSubscriber(client, connectTimeoutMs, random)
+    this.#client = this.#connect()
+  }
+
+  #connect(): OwnClient {
+    const client = this.#make()
+    client.on('messageBuffer', (channel: Buffer, data: Buffer) => {
       this.#channels.get(channel.toString())?.message(data)
     })
-    own.on('error', (error: Error) => {
+    client.on('error', (error: Error) => {
       this.#lastError = scrubbed(error.message)
     })
-    own.on('ready', () => void this.#onReady())
-    own.on('close', () => this.#onClose())
-    own.connect().catch(() => {})
+    client.on('ready', () => void this.#onReady(client))
+    client.on('close', () => this.#onClose(client))
+    client.connect().catch(() => {})
+    return client
   }
 
   /** Resolves when the channel is heard, or can't be for now; the listener is told either way. */
   async add(channel: string, listener: ChannelListener): Promise<void> {
     this.#channels.set(channel, listener)
-    await this.#subscribe([channel], false)
+    await this.#subscribe(this.#client, [channel], false)
   }
 
   remove(channel: string): void {
@@ -56,21 +64,26 @@ export class Subscriber {
     this.#client.disconnect()
   }
 
-  /** Gives the connection up and makes another: it is open, but nothing comes. */
+  /** Makes another connection: this one is open, but nothing comes. */
   renew(): void {
+    if (this.#closed) return
+    const old = this.#client
     this.#lastError = 'nothing was heard on the connection'
-    if (!this.#client.isCluster) this.#client.disconnect(true)
+    this.#onClose(old)
+    this.#client = this.#connect()
+    old.disconnect()
   }
 
-  async #subscribe(channels: readonly string[], again: boolean): Promise<void> {
+  async #subscribe(client: OwnClient, channels: readonly string[], again: boolean): Promise<void> {
     try {
-      await this.#client.subscribe(...channels)
+      await client.subscribe(...channels)
     } catch (error) {
-      if (this.#closed) return
+      if (this.#closed || client !== this.#client) return
       const message = scrubbed((error as Error).message)
       for (const channel of channels) this.#channels.get(channel)?.lost('REDIS_SUBSCRIBE_FAILED', message)
       return
     }
+    if (client !== this.#client) return
     for (const channel of channels) {
       const listener = this.#channels.get(channel)
       if (listener === undefined || this.#live.has(channel)) continue
@@ -79,14 +92,16 @@ export class Subscriber {
     }
   }
 
-  async #onReady(): Promise<void> {
-    // A Cluster client subscribes again by itself, and its first `subscribe` waits until it is ready.
+  async #onReady(client: OwnClient): Promise<void> {
+    if (client !== this.#client) return
+    this.#lastError = closedText
+    // A Cluster client subscribes again by itself, but tells of it in no way; another time does no harm.
     const missing = [...this.#channels.keys()].filter((channel) => !this.#live.has(channel))
-    if (missing.length > 0) await this.#subscribe(missing, true)
+    if (missing.length > 0) await this.#subscribe(client, missing, true)
   }
 
-  #onClose(): void {
-    if (this.#closed) return
+  #onClose(client: OwnClient): void {
+    if (this.#closed || client !== this.#client) return
     const lost = [...this.#live]
     this.#live.clear()
     for (const channel of lost) this.#channels.get(channel)?.lost('REDIS_SUBSCRIBER_LOST', this.#lastError)

@@ -16,7 +16,7 @@ export type ProxyMode = 'pass' | 'stall' | 'mute'
 /** Stands between clients and a server on 127.0.0.1. */
 export class FaultyProxy {
   readonly #server: Server
-  readonly #pairs = new Set<{ readonly client: Socket; readonly upstream: Socket }>()
+  readonly #pairs = new Set<{ readonly client: Socket; readonly upstream: Socket; dead: boolean }>()
   /** How data is treated from now on. */
   mode: ProxyMode = 'pass'
   /** Called with what clients send, before it goes through. */
@@ -28,14 +28,14 @@ export class FaultyProxy {
     this.#server = createServer((client) => {
       this.connections++
       const upstream = connect({ port: target, host: '127.0.0.1' })
-      const pair = { client, upstream }
+      const pair = { client, upstream, dead: false }
       this.#pairs.add(pair)
       client.on('data', (data) => {
         this.onRequest?.(data)
-        if (this.mode !== 'stall') upstream.write(data)
+        if (this.mode !== 'stall' && !pair.dead) upstream.write(data)
       })
       upstream.on('data', (data) => {
-        if (this.mode === 'pass') client.write(data)
+        if (this.mode === 'pass' && !pair.dead) client.write(data)
       })
       for (const [one, other] of [
         [client, upstream],
@@ -59,6 +59,11 @@ export class FaultyProxy {
 
   get url(): string {
     return `redis://127.0.0.1:${(this.#server.address() as { port: number }).port}`
+  }
+
+  /** Makes every present connection half-open; later ones work. */
+  deaden(): void {
+    for (const pair of this.#pairs) pair.dead = true
   }
 
   /** Cuts every connection. */

@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module'
+import validator from 'vin-validator'
 
 /** vin-validator: right on alphabet and check digit, by others. */
-export const oracle: { validate(vin: string): boolean } = createRequire(import.meta.url)('vin-validator')
+export const oracle = validator

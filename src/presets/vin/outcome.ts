@@ -125,7 +125,7 @@ function base({ raw, check, id }: AskedVin, origin: AnswerOrigin, suggestedVin: 
 }
 
 /** The details of a VinDecodeError, which may have been thrown by another process and release. */
-export function detailsOf(error: unknown): VinErrorDetails | null {
+function detailsOf(error: unknown): VinErrorDetails | null {
   if (!(error instanceof Error) || error.name !== 'VinDecodeError') return null
   const { details } = error as { details?: unknown }
   if (typeof details !== 'object' || details === null) return null

@@ -64,11 +64,11 @@ local function claimSome(gen, ms, wanted, jobs, dead)
 end
 local function claimDue(gen, ms, limit, jobs, dead)
   -- a write that needs no memory comes first: Redis then lets the others pass even at maxmemory
-  call('DEL', base)
+  call('DEL', KEYS[1])
   while claimSome(gen, ms, limit - #jobs / 2, jobs, dead) and #dead < 2000 do end
 end
 local function claimThese(gen, ms, limit, from, jobs, dead)
-  call('DEL', base)
+  call('DEL', KEYS[1])
   for i = from, #ARGV do
     if #jobs >= limit * 2 then return end
     local id = ARGV[i]

@@ -3,7 +3,7 @@ import { inlining, prelude } from './prelude.ts'
 /** ARGV: 3.. id, generation, leaseMs of each. Answers: a letter each: e extended, x stale. */
 export const extend = /* lua */ `${prelude}${inlining}
 local letters, scores = {}, {}
-call('DEL', base)
+call('DEL', KEYS[1])
 for i = 3, #ARGV, 3 do
   local id, gen, ms = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local v, letter = head(rec .. id), 'x'

@@ -8,7 +8,8 @@
  */
 
 /**
- * KEYS: 1 never exists, 2 the due set. ARGV: 1 own channel or '', 2 '1' if PUBLISH can't tell who listens (Cluster).
+ * KEYS: 1 never exists, 2 the due set. ARGV: 1 own channel or ''; 2 flags: b PUBLISH can't tell who listens (Cluster), e the
+ * channel asks for an echo.
  *
  * A record is one string: 1-13 createdAt, 14-26 at, 27 state (q p f, ended: C X E), 28 inline, 29-35 attempts, 36-42
  * maxAttempts, 43-45 length of the generation, 46-49 of the spec, 50-53 of the channels; then these three, then the body.
@@ -19,9 +20,10 @@ local call, sub, byte, fmt = redis.call, string.sub, string.byte, string.format
 local T = call('TIME')
 local us = T[1] * 1000000 + T[2]
 local now = (us - us % 1000) / 1000
-local base, due = string.sub(KEYS[1],1,-2), KEYS[1]
+local base, due = KEYS[1] .. ':', KEYS[2]
 local rec, leases, fails, idle = base .. 'r:', base .. 'l', base .. 'f', base .. 'i'
-local own, blind = ARGV[1], ARGV[2] == '1'
+local own, blind = ARGV[1], byte(ARGV[2]) == 98
+if byte(ARGV[2], -1) == 101 then call('PUBLISH', own, 'e0:') end
 local key53, sl, pl, cl
 -- where spec, channels and body of a record start
 local function parts(v)

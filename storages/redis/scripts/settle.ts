@@ -33,7 +33,7 @@ export const settle = /* lua */ `${prelude}${inlining}${telling}${finishing}${ta
 local letters, out, last = {}, { now, '' }, 3 + ARGV[3] * 4
 local leadsTo = { c = 'C', x = 'X', f = 'fX', q = 'q' }
 -- a write that needs no memory comes first: Redis then lets the others pass even at maxmemory
-call('DEL', base)
+call('DEL', KEYS[1])
 for i = 4, last, 4 do
   local id, kind, gen, ms, body = ARGV[i], sub(ARGV[i + 1], 1, 1), sub(ARGV[i + 1], 2), ARGV[i + 2], ARGV[i + 3]
   local key, letter = rec .. id, 'x'

@@ -3,7 +3,7 @@ import { prelude } from './prelude.ts'
 /** ARGV: 3.. id and ttlMs of each. Answers: a letter each: u updated, n not found, o not terminal, m missing payload. */
 export const touch = /* lua */ `${prelude}
 local letters = {}
-call('DEL', base)
+call('DEL', KEYS[1])
 for i = 3, #ARGV, 2 do
   local key, ms = rec .. ARGV[i], ARGV[i + 1]
   local v, letter = head(key), 'n'

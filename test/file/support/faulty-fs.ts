@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
+import writeFileAtomic from 'write-file-atomic'
 import type { FileSystem } from '../../../storages/file/file-system.ts'
 import { nodeFileSystem } from '../../../storages/file/file-system.ts'
 
@@ -38,6 +39,12 @@ export function gated(gate: Gate, base: FileSystem = nodeFileSystem): FileSystem
     }
   }
   return wrapped as unknown as FileSystem
+}
+
+/** The real file system, whose atomic writes are done when the call returns: how fast the disk is plays no part. */
+export const promptFileSystem: FileSystem = {
+  ...nodeFileSystem,
+  writeAtomically: async (file, bytes) => writeFileAtomic.sync(file, bytes, { mode: 0o600 }),
 }
 
 /** The process that used the file system is dead: nothing it does reaches the disk any more. */

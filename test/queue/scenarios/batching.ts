@@ -38,9 +38,15 @@ export const batching: readonly Scenario[] = [
       const answers = await rig.drive(
         Promise.all(Array.from({ length: 25 }, (_, n) => queue.enqueueAndWait(`id-${n}`, `a${n}`))),
       )
-      t.strictSame(answers, Array.from({ length: 25 }, (_, n) => `A${n}`))
+      t.strictSame(
+        answers,
+        Array.from({ length: 25 }, (_, n) => `A${n}`),
+      )
       t.ok(sizes.every((size) => size <= 10))
-      t.equal(sizes.reduce((sum, size) => sum + size, 0), 25)
+      t.equal(
+        sizes.reduce((sum, size) => sum + size, 0),
+        25,
+      )
       if (rig.virtual) t.strictSame(sizes, [10, 10, 5])
       t.equal(queue.counters.executed, 25)
     },

@@ -20,8 +20,14 @@ export const dedup: readonly Scenario[] = [
       await rig.until('it completes', async () => (await worker.getStatus('one'))?.state === 'completed')
       await rig.advance(rig.leaseMs * 3)
       t.equal(runs, 1)
-      t.equal(queues.reduce((sum, queue) => sum + queue.counters.claimed, 0), 1)
-      t.equal(queues.reduce((sum, queue) => sum + queue.counters.deduped, 0), 199)
+      t.equal(
+        queues.reduce((sum, queue) => sum + queue.counters.claimed, 0),
+        1,
+      )
+      t.equal(
+        queues.reduce((sum, queue) => sum + queue.counters.deduped, 0),
+        199,
+      )
     },
   },
   {
@@ -311,7 +317,10 @@ export const dedup: readonly Scenario[] = [
       ]
       const worker = await rig.worker<number, string>(async ({ id, payload }) => `${id.length}:${payload}`)
       const results = await rig.drive(Promise.all(ids.map((id, n) => worker.enqueueAndWait(id, n))))
-      t.strictSame(results, ids.map((id, n) => `${id.length}:${n}`))
+      t.strictSame(
+        results,
+        ids.map((id, n) => `${id.length}:${n}`),
+      )
       t.equal(worker.counters.executed, ids.length)
       for (const id of ids) t.equal((await worker.getStatus(id))?.id, id)
     },
@@ -407,7 +416,10 @@ export const dedup: readonly Scenario[] = [
       await rig.drive(Promise.all(ids.map((n) => worker.enqueueAndWait(`expire-${n}`, 'x'))))
       await rig.advance(rig.shortMs * 2)
       const { heldForMs: _, ...counts } = await rig.drive(worker.stats())
-      t.equal(Object.values(counts).reduce<number>((sum, count) => sum + (count ?? 0), 0), 0)
+      t.equal(
+        Object.values(counts).reduce<number>((sum, count) => sum + (count ?? 0), 0),
+        0,
+      )
     },
   },
   {

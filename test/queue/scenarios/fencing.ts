@@ -157,7 +157,10 @@ export const fencing: readonly Scenario[] = [
         clock.resume()
       }
       for (const handler of handlers) handler.calls[0]!.end.open('late')
-      await rig.until('the others are told', () => queues[0]!.counters.stale_ignored + queues[1]!.counters.stale_ignored === 2)
+      await rig.until(
+        'the others are told',
+        () => queues[0]!.counters.stale_ignored + queues[1]!.counters.stale_ignored === 2,
+      )
       t.equal(await queues[2]!.getResult('id'), 'third')
       rig.takeErrors()
     },
@@ -201,7 +204,10 @@ export const fencing: readonly Scenario[] = [
       await rig.drive(worker.enqueueMany(ids.map((id) => ({ id, payload: 1 }))))
       await rig.until('they start', () => handler.calls.length === 100)
       await rig.advance(rig.leaseMs * 4)
-      t.ok(storage.count('extend') >= 5 && storage.count('extend') <= 13, `${storage.count('extend')} calls in 4 leases`)
+      t.ok(
+        storage.count('extend') >= 5 && storage.count('extend') <= 13,
+        `${storage.count('extend')} calls in 4 leases`,
+      )
       for (const { end } of handler.calls) end.open('done')
       await rig.until('they are done', () => worker.counters.completed === 100)
       const before = storage.count('extend')
@@ -453,7 +459,11 @@ export const fencing: readonly Scenario[] = [
     async run(t, rig) {
       const { storage } = await rig.process()
       storage.on('claim', failBefore(), 3)
-      storage.on('claim', failBefore(() => new TypeError('not even typed')), 2)
+      storage.on(
+        'claim',
+        failBefore(() => new TypeError('not even typed')),
+        2,
+      )
       const worker = await rig.worker<number, string>(async () => 'done', { storage })
       t.equal(await rig.drive(worker.enqueueAndWait('id', 1, { timeout: 1_000_000 })), 'done')
       const errors = rig.takeErrors()

@@ -148,7 +148,11 @@ export const hooks: readonly Scenario[] = [
           if (id.startsWith('bad')) throw new UnrecoverableError('raw')
           return 'raw'
         },
-        { resultTTL: 50_000, failureTTL: 40_000, afterExecution: (context) => void sabotage[context.payload]!(context) },
+        {
+          resultTTL: 50_000,
+          failureTTL: 40_000,
+          afterExecution: (context) => void sabotage[context.payload]!(context),
+        },
       )
       const promised = await rig.worker<string, string>(async () => 'raw', {
         name: 'promised',

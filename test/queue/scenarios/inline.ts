@@ -120,7 +120,9 @@ export const inline: readonly Scenario[] = [
         const settled = () => 'settled'
         const lost = runner.run('id', 1, dead.handle, { timeout: rig.leaseMs * 3 }).then(settled, settled)
         await rig.until('it starts', () => dead.calls.length === 1)
-        const other = await rig.worker<number, string>(async ({ attempts }) => `worker, attempt ${attempts}`, { name: how })
+        const other = await rig.worker<number, string>(async ({ attempts }) => `worker, attempt ${attempts}`, {
+          name: how,
+        })
         if (how === 'enqueue before') {
           t.match(await rig.drive(other.enqueue('id', 1)), { status: 'duplicate', existingState: 'processing' })
         }
@@ -189,7 +191,8 @@ export const inline: readonly Scenario[] = [
         }),
       )
       t.match(odd, { code: 'ASKONCE_JOB_FAILED' })
-      const calledBack = (_job: Job<number>, done: (error: unknown, result?: unknown) => void) => done(null, 'called back')
+      const calledBack = (_job: Job<number>, done: (error: unknown, result?: unknown) => void) =>
+        done(null, 'called back')
       t.equal(await rig.drive(queue.run('e', 1, calledBack)), 'called back')
       t.equal(await rig.drive(queue.run('f', 1, async () => undefined)), undefined)
     },
@@ -264,7 +267,11 @@ export const inline: readonly Scenario[] = [
       t.equal(await rig.drive(run), 'worker’s')
       worker.pause()
       await rig.drive(worker.enqueue('queued', 1))
-      t.equal(await rig.drive(runner.run('queued', 1, async () => 'runner’s', patient)), 'runner’s', 'due: taken at once')
+      t.equal(
+        await rig.drive(runner.run('queued', 1, async () => 'runner’s', patient)),
+        'runner’s',
+        'due: taken at once',
+      )
       await rig.drive(worker.enqueue('delayed', 1, { delay: rig.shortMs }))
       const before = rig.clock.monotonic()
       t.equal(await rig.drive(runner.run('delayed', 1, async () => 'runner’s', patient)), 'runner’s')

@@ -178,7 +178,6 @@ export const lifecycle: readonly Scenario[] = [
   },
   {
     name: 'jobs that a claim brings when the queue was stopped meanwhile are given back, at no attempt',
-    open: 'src/exchange.ts drops the jobs of a claim that was under way at stop(): they wait for the lease’s end and lose an attempt',
     async run(t, rig) {
       const { storage } = await rig.process()
       const worker = await rig.worker<number, string>(async ({ attempts }) => `a ${attempts}`, { storage })
@@ -232,7 +231,8 @@ export const lifecycle: readonly Scenario[] = [
       const queue = await rig.queue<number, number>({ storage })
       queue.execute(({ payload }) => payload)
       storage.down()
-      for (let n = 0; n < 3; n++) t.match(await rig.refusal(queue.start()), { code: 'ASKONCE_STORAGE', retryable: true })
+      for (let n = 0; n < 3; n++)
+        t.match(await rig.refusal(queue.start()), { code: 'ASKONCE_STORAGE', retryable: true })
       t.equal(queue.phase, 'new')
       t.match(await rig.refusal(queue.enqueue('id', 1)), { code: 'ASKONCE_STORAGE' })
       storage.up()
@@ -242,15 +242,21 @@ export const lifecycle: readonly Scenario[] = [
       storage.down()
       t.match(await rig.refusal(queue.start()), { code: 'ASKONCE_STORAGE' })
       storage.up()
+      t.match(await rig.refusal(queue.enqueue('x', 1)), { code: 'ASKONCE_STOPPED' }, 'a failed start leaves it stopped')
       await rig.drive(queue.start())
       t.equal(await rig.drive(queue.enqueueAndWait('other', 2)), 2)
+      await rig.drive(queue.stop())
+      t.equal(storage.count('close'), 2, 'every handle that was opened is closed')
     },
   },
   {
     name: 'whatever a storage’s open throws becomes a StorageError that names no secret',
     async run(t, rig) {
       const { storage } = await rig.process()
-      storage.on('open', failBefore(() => new TypeError('redis://user:hunter2@host')))
+      storage.on(
+        'open',
+        failBefore(() => new TypeError('redis://user:hunter2@host')),
+      )
       const queue = await rig.queue({ storage })
       const error = await rig.refusal(queue.start())
       t.match(error, { name: 'StorageError', code: 'ASKONCE_STORAGE' })
@@ -282,7 +288,11 @@ export const lifecycle: readonly Scenario[] = [
       const { StorageClosedError } = await import('../../../src/errors.ts')
       const { storage } = await rig.process()
       const queue = await rig.queue<number, string>({ storage })
-      storage.on('claim', failBefore(() => new StorageClosedError()), 1_000_000)
+      storage.on(
+        'claim',
+        failBefore(() => new StorageClosedError()),
+        1_000_000,
+      )
       queue.execute(async () => 'done')
       await rig.drive(queue.start())
       await rig.calm()
@@ -396,7 +406,10 @@ export const lifecycle: readonly Scenario[] = [
       const heard: string[] = []
       const on = ({ id }: { id: string }) => heard.push(`on ${id}`)
       const off = ({ id }: { id: string }) => heard.push(`off ${id}`)
-      t.equal(queue.on('completed', on).once('completed', ({ id }) => heard.push(`once ${id}`)), queue)
+      t.equal(
+        queue.on('completed', on).once('completed', ({ id }) => heard.push(`once ${id}`)),
+        queue,
+      )
       queue.on('completed', off).off('completed', off)
       t.equal(queue.listenerCount('completed'), 2)
       await rig.drive(queue.enqueueAndWait('a', 1))

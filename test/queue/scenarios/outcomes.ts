@@ -202,7 +202,10 @@ export const outcomes: readonly Scenario[] = [
         t.match(await worker.getStatus(name), { state: 'failed', attempts: 1 }, name)
         t.equal(await rig.drive(good), 'fine')
       }
-      t.strictSame(failed, Object.keys(results).map((name) => [name, 'ASKONCE_SERIALIZATION']))
+      t.strictSame(
+        failed,
+        Object.keys(results).map((name) => [name, 'ASKONCE_SERIALIZATION']),
+      )
       t.equal(worker.counters.executed, 2 * Object.keys(results).length)
     },
   },
@@ -232,11 +235,7 @@ export const outcomes: readonly Scenario[] = [
       const [bad, good] = [asker.enqueueAndWait('bad', 'bad'), asker.enqueueAndWait('good', 'good')]
       t.match(await rig.refusal(bad), { name: 'SerializationError', code: 'ASKONCE_SERIALIZATION', field: 'result' })
       t.equal(await rig.drive(good), '"good"')
-      const calls = [
-        () => asker.enqueue('bad', 'bad'),
-        () => asker.getResult('bad'),
-        () => asker.getStatus('bad'),
-      ]
+      const calls = [() => asker.enqueue('bad', 'bad'), () => asker.getResult('bad'), () => asker.getStatus('bad')]
       for (const call of calls) {
         const error = await rig.refusal(call())
         t.equal(error.code, 'ASKONCE_SERIALIZATION')
@@ -271,7 +270,9 @@ export const outcomes: readonly Scenario[] = [
         serialize: ({ date, big, bytes }) =>
           Buffer.concat([Buffer.from(`${date.getTime()},${big},`), Buffer.from(bytes)]),
         deserialize: (encoded) => {
-          const [time, big] = Buffer.from(encoded as Uint8Array).toString('latin1').split(',', 2) as [string, string]
+          const [time, big] = Buffer.from(encoded as Uint8Array)
+            .toString('latin1')
+            .split(',', 2) as [string, string]
           const bytes = new Uint8Array((encoded as Uint8Array).subarray(time.length + big.length + 2))
           return { date: new Date(Number(time)), big: BigInt(big), bytes }
         },

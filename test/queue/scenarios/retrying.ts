@@ -26,7 +26,10 @@ export const retrying: readonly Scenario[] = [
         const ceiling = Math.min(300_000, 1_000 * 2 ** (attempts - 1))
         delays.push(delayMs)
         t.ok(delayMs >= 0 && delayMs < ceiling, `attempt ${attempts}: ${delayMs} < ${ceiling}`)
-        t.ok(draws.some((draw) => Math.floor(draw * ceiling) === delayMs), 'full jitter: random x ceiling')
+        t.ok(
+          draws.some((draw) => Math.floor(draw * ceiling) === delayMs),
+          'full jitter: random x ceiling',
+        )
       })
       if (!rig.virtual) return
       worker.execute(failing)
@@ -103,7 +106,8 @@ export const retrying: readonly Scenario[] = [
         { maxAttempts: 4, retry: () => 0 },
       )
       const waits = [worker.enqueueAndWait('queue', 1), worker.enqueueAndWait('call', 1, { maxAttempts: 1 })]
-      for (const refusal of waits.map((wait) => rig.refusal(wait))) t.match(await refusal, { code: 'ASKONCE_JOB_FAILED' })
+      for (const refusal of waits.map((wait) => rig.refusal(wait)))
+        t.match(await refusal, { code: 'ASKONCE_JOB_FAILED' })
       t.strictSame(seen, { queue: 4, call: 1 })
     },
   },

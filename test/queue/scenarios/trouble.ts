@@ -1,9 +1,9 @@
 /** A storage in trouble, call by call: no job is lost, none runs twice at once, whoever asked is told. */
 
 import { TooLargeError } from '../../../src/errors.ts'
-import { Seeded } from '../../support/seeded.ts'
 import { gate, type Scenario } from '../../support/queue-rig.ts'
-import { failAfter, failBefore, outage, type Operation, type Rule, refusal } from '../support/faulty-storage.ts'
+import { Seeded } from '../../support/seeded.ts'
+import { failAfter, failBefore, type Operation, outage, type Rule, refusal } from '../support/faulty-storage.ts'
 
 const kinds: readonly (readonly [string, () => Rule])[] = [
   ['fails, retryable', () => failBefore()],
@@ -211,9 +211,16 @@ export const trouble: readonly Scenario[] = [
       )
       await rig.advance(rig.leaseMs * 3)
       const seed = `seed ${seeded.seed}`
-      t.strictSame(answers, Array.from({ length: jobs }, (_, n) => `id-${n}`), seed)
+      t.strictSame(
+        answers,
+        Array.from({ length: jobs }, (_, n) => `id-${n}`),
+        seed,
+      )
       t.strictSame(overlaps, [], seed)
-      t.ok([...completions.values()].every((count) => count === 1), seed)
+      t.ok(
+        [...completions.values()].every((count) => count === 1),
+        seed,
+      )
       rig.takeErrors()
       for (const queue of workers) await rig.drive(queue.stop())
       rig.takeErrors()

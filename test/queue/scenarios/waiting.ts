@@ -89,7 +89,10 @@ export const waiting: readonly Scenario[] = [
       const results = await rig.drive(
         Promise.all(Array.from({ length: 500 }, (_, n) => worker.enqueueAndWait(`id-${n}`, n))),
       )
-      t.strictSame(results, Array.from({ length: 500 }, (_, n) => n * 2))
+      t.strictSame(
+        results,
+        Array.from({ length: 500 }, (_, n) => n * 2),
+      )
     },
   },
   {
@@ -190,7 +193,11 @@ export const waiting: readonly Scenario[] = [
         const waits = Array.from({ length: 20 }, (_, n) =>
           asker.enqueueAndWait(`${kind}-${n}`, n, { timeout: 1_000_000 }),
         )
-        t.strictSame(await rig.drive(Promise.all(waits)), Array.from({ length: 20 }, (_, n) => n + 1), kind)
+        t.strictSame(
+          await rig.drive(Promise.all(waits)),
+          Array.from({ length: 20 }, (_, n) => n + 1),
+          kind,
+        )
       }
       t.equal(late.length, 0)
       t.equal(worker.counters.executed, 80)

@@ -41,7 +41,7 @@ function isCheckDigitRight(vin: string): boolean {
 }
 
 /** The fact about a VIN, upper case. */
-export function factOf(vin: string, askedYear: number | null = null): Fact {
+function factOf(vin: string, askedYear: number | null = null): Fact {
   const known = recordedRows.get(vin) ?? factOfVehicle(vin) ?? factByRules(vin)
   if (askedYear === null || known.year === undefined || known.year === askedYear) return known
   return { ...known, codes: [...known.codes, 12].sort((a, b) => a - b) }
