@@ -6,7 +6,7 @@ import { complete, release, retry } from '../src/record.ts'
 import type { JobRow, RecordStore, RecordStoreOptions } from '../src/record-store.ts'
 import { fromRecordStore } from '../src/record-store.ts'
 import type { EnqueueItem, Hint, LeaseTerms, Storage, StorageHandle } from '../src/storage.ts'
-import { conformance, VirtualClock } from '../storages/conformance/index.ts'
+import { conformance, settle, VirtualClock } from '../storages/conformance/index.ts'
 import type { Faults, RowStoreOptions } from './support/row-store.ts'
 import { noFaults, RowStore, RowTable, rowTraits } from './support/row-store.ts'
 
@@ -689,6 +689,23 @@ t.test('closing', async (t) => {
     t.equal(stores[0]!.closed, 0)
     t.match(await two.enqueue([item('a')]), { answers: [{ outcome: 'exists' }] })
     await Promise.all([two.close(), two.close()])
+    t.equal(stores[0]!.closed, 1)
+  })
+
+  t.test('the store is not closed under an operation that runs', async (t) => {
+    const { process, stores } = world()
+    let go!: () => void
+    const gate = new Promise<void>((resolve) => {
+      go = resolve
+    })
+    const handle = await process({ interleave: () => gate }).open('q')
+    const running = handle.enqueue([item('a')])
+    const closing = handle.close()
+    await settle()
+    t.equal(stores[0]!.closed, 0)
+    go()
+    t.match((await running).answers, [{ outcome: 'created' }])
+    await closing
     t.equal(stores[0]!.closed, 1)
   })
 

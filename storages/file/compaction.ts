@@ -6,18 +6,20 @@
  */
 
 import type { Clock } from '../../src/clock.ts'
-import { storageError } from './errors.ts'
+import { isNoRoom, storageError } from './errors.ts'
 import type { FileSystem } from './file-system.ts'
 import type { Folder } from './folder.ts'
 import type { Warn } from './loader.ts'
 import type { ReplicatedLog } from './replicated-log.ts'
 import type { SnapshotSource } from './snapshot.ts'
-import { writeSnapshot } from './snapshot.ts'
+import { readSnapshot, writeSnapshot } from './snapshot.ts'
 
 /** How long another process that sealed a log may take to write the snapshot before it counts as dead. */
 const foreignSnapshotMaxMs = 30_000
+/** Between two looks for such a snapshot. */
+const foreignLookMs = 1_000
 /** Waits after a failure: from the first to the longest. */
-const retryMs = { first: 1_000, longest: 60_000 }
+const retryMs = { first: 100, longest: 30_000 }
 
 /** What a {@link Compaction} needs. */
 export interface CompactionOptions {
@@ -37,6 +39,11 @@ export class Compaction {
   #snapshotEpoch = 0
   #snapshotBytes = 0
   #notBefore = 0
+  #noRoomBefore = 0
+  /** Where the log ended when there was no room for a seal; -1 if there was. */
+  #noSealAt = -1
+  /** What the live records took when writing them failed the last time; 0 if it succeeded since. */
+  #failedBytes = 0
   #retryMs = retryMs.first
   /** The epoch that another process began, and when that was seen. */
   #foreignEpoch = 0
@@ -52,7 +59,9 @@ export class Compaction {
     try {
       this.begin(state)
     } catch (error) {
-      this.#postpone(error)
+      // The calls that find no room say so; as soon as one does find some, the seal may, too.
+      if (isNoRoom(error)) this.#noSealAt = state.position.end
+      else this.#postpone(error)
     }
   }
 
@@ -72,6 +81,36 @@ export class Compaction {
     return this.#running
   }
 
+  /**
+   * Makes what room it can when the disk is full: gives up the spare epoch, if the snapshot that it is spare for is whole;
+   * and has the log compacted as soon as a line finds room.
+   *
+   * @returns whether there is more room now
+   */
+  async makeRoom(state: ReplicatedLog): Promise<boolean> {
+    const { clock } = this.#options
+    state.needsSnapshot = true
+    const now = clock.monotonic()
+    if (now < this.#noRoomBefore) return false
+    this.#noRoomBefore = now + retryMs.first
+    try {
+      return await this.#giveUpSpares()
+    } catch {
+      // The full disk is what is told of.
+      return false
+    }
+  }
+
+  async #giveUpSpares(): Promise<boolean> {
+    const { fs, folder } = this.#options
+    const { snapshots } = folder.listSteadily()
+    for (const epoch of [...snapshots.keys()].sort((a, b) => b - a)) {
+      const { condition } = await readSnapshot(fs, folder, epoch, snapshots.get(epoch) ?? new Set(), () => {})
+      if (condition === 'whole') return folder.collect(epoch, Date.now(), 0) > 0
+    }
+    return false
+  }
+
   /** Resolves when no snapshot is being written. */
   async idle(): Promise<void> {
     while (this.#running !== null) await this.#running
@@ -79,6 +118,8 @@ export class Compaction {
 
   #isTime(state: ReplicatedLog): boolean {
     const { epoch, end } = state.position
+    if (end === this.#noSealAt) return false
+    this.#noSealAt = -1
     const live = state.replica.bytesOnDisk
     if (this.#snapshotEpoch !== epoch) {
       // Another's snapshot: it weighs what the records weigh.
@@ -88,7 +129,8 @@ export class Compaction {
     const own = end + this.#snapshotBytes
     const allowed = this.#options.slackBytes + 2 * live
     if (!state.needsSnapshot && own + state.uncoveredBytes <= allowed) return false
-    if (this.#options.clock.monotonic() < this.#notBefore) return false
+    // What failed for want of room may have it when there is much less to write.
+    if (this.#options.clock.monotonic() < this.#notBefore && live >= this.#failedBytes / 2) return false
     if (state.needsSnapshot || state.uncoveredBytes === 0 || own > allowed) return true
     return this.#isForeignerDead(state, epoch)
   }
@@ -98,7 +140,7 @@ export class Compaction {
     const { fs, folder, clock } = this.#options
     const now = clock.monotonic()
     // Not at every call: this asks the file system.
-    this.#notBefore = now + retryMs.first
+    this.#notBefore = now + foreignLookMs
     if (this.#exists(fs, folder, epoch)) {
       state.uncoveredBytes = 0
       return false
@@ -125,10 +167,13 @@ export class Compaction {
       this.#snapshotEpoch = source.epoch
       this.#snapshotBytes = bytes
       this.#retryMs = retryMs.first
+      this.#failedBytes = 0
       if (state.position.epoch === source.epoch) state.uncoveredBytes = 0
       state.needsSnapshot = false
     } catch (error) {
       // Others may have gone on to later epochs meanwhile, and collected this one's files as they were written.
+      this.#failedBytes = state.replica.bytesOnDisk
+      if (isNoRoom(error)) await this.makeRoom(state)
       if (!isSuperseded(folder, source.epoch)) this.#postpone(storageError('write the snapshot in', folder.path, error))
       return false
     }

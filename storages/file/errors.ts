@@ -27,13 +27,13 @@ const remedies: Readonly<Record<string, string>> = {
 /** A failed call as a StorageError that names the path and what to do. */
 export function storageError(doing: string, path: string, cause: unknown): AskonceError {
   if (cause instanceof AskonceError) return cause
-  const code = errorCode(cause)
+  const code = systemCode(cause)
   const remedy = remedies[code] ?? 'Look at the cause'
   return new StorageError(`could not ${doing} ${path}${code && ` (${code})`}. ${remedy}`, { cause })
 }
 
 /** The operating system's code of an error, or ''. */
-export function errorCode(error: unknown): string {
+export function systemCode(error: unknown): string {
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
   return typeof code === 'string' ? code : ''
 }
@@ -53,4 +53,10 @@ export function newerFormatError(path: string, version: number, known: number): 
     `${path} is of format ${version}, written by a newer askonce; this version reads formats up to ${known}. Upgrade askonce in this process, or choose another basePath`,
     { retryable: false },
   )
+}
+
+/** Whether an error, or what caused it, is that there is no room. */
+export function isNoRoom(error: unknown): boolean {
+  const code = systemCode(error instanceof AskonceError ? error.cause : error)
+  return code === 'ENOSPC' || code === 'EDQUOT'
 }

@@ -8,7 +8,7 @@
 
 import { createHash } from 'node:crypto'
 import path from 'node:path'
-import { errorCode } from './errors.ts'
+import { systemCode } from './errors.ts'
 import type { FileSystem } from './file-system.ts'
 
 /** Temporary files of a snapshot that nobody finished are collected at this age. A living writer only has to begin anew. */
@@ -79,23 +79,31 @@ export class Folder {
   }
 
   /**
-   * Removes what is not needed any more once there is a whole snapshot of an epoch. The epoch before it is kept, so that
-   * the snapshot can be made again should it get lost.
+   * Removes what is not needed any more once there is a whole snapshot of an epoch.
+   *
+   * @param spares - epochs before it that are kept, so that the snapshot can be made again should it get lost
+   * @returns how many files were removed
    */
-  collect(snapshotEpoch: number, now: number): void {
+  collect(snapshotEpoch: number, now: number, spares = 1): number {
     const { logs, snapshots, temporaries } = this.list()
+    let removed = 0
+    const remove = (file: string): void => {
+      this.#fs.remove(file)
+      removed++
+    }
     // Oldest first: whenever this ends, what is left begins with a snapshot and goes on without a gap.
     for (const epoch of [...logs].sort((a, b) => a - b)) {
-      if (epoch < snapshotEpoch - 1) this.#fs.remove(this.logPath(epoch))
+      if (epoch < snapshotEpoch - spares) remove(this.logPath(epoch))
     }
     for (const [epoch, parts] of snapshots) {
-      if (epoch >= snapshotEpoch - 1) continue
-      for (const part of parts) this.#fs.remove(this.partPath(epoch, part))
+      if (epoch >= snapshotEpoch - spares) continue
+      for (const part of parts) remove(this.partPath(epoch, part))
     }
     for (const [name, epoch] of temporaries) {
       const file = path.join(this.path, name)
-      if (epoch <= snapshotEpoch || this.#isOld(file, now)) this.#fs.remove(file)
+      if (epoch <= snapshotEpoch || this.#isOld(file, now)) remove(file)
     }
+    return removed
   }
 
   #isOld(file: string, now: number): boolean {
@@ -119,7 +127,7 @@ export class Folder {
     try {
       return this.#fs.status(this.path) !== null
     } catch (error) {
-      if (errorCode(error) === 'ENOTDIR') return false
+      if (systemCode(error) === 'ENOTDIR') return false
       throw error
     }
   }

@@ -10,7 +10,7 @@ import { quoteId } from '../../src/errors.ts'
 import type { JobRecord } from '../../src/record.ts'
 import type { Entry, LogEntry } from './entries.ts'
 import { formatVersion, guessId, parseEntry } from './entries.ts'
-import { errorCode, guarded, newerFormatError } from './errors.ts'
+import { guarded, newerFormatError, systemCode } from './errors.ts'
 import type { FileSystem } from './file-system.ts'
 import type { Folder, FolderListing } from './folder.ts'
 import { checksumBytes } from './lines.ts'
@@ -46,12 +46,12 @@ export interface Loaded {
 }
 
 /** Loads a namespace's folder, making its first log if there is none. */
-export async function load(fs: FileSystem, folder: Folder, warn: Warn): Promise<Loaded> {
+export async function load(fs: FileSystem, folder: Folder, warn: Warn, fsync: boolean): Promise<Loaded> {
   for (let round = 1; ; round++) {
     // What seems lost may be what others have just replaced: it is believed when it is seen again and again.
     const lenient = round > strictRoundsMax
     try {
-      return await new Loader(fs, folder, warn, lenient).load()
+      return await new Loader(fs, folder, warn, fsync, lenient).load()
     } catch (error) {
       // Another process went on to a next epoch while this one was reading, and collected what it was about to read.
       if (round >= roundsMax || !(error instanceof LogReplacedError || isMissingFile(error, folder))) throw error
@@ -61,23 +61,28 @@ export async function load(fs: FileSystem, folder: Folder, warn: Warn): Promise<
 }
 
 function isMissingFile(error: unknown, folder: Folder): boolean {
-  return error instanceof Error && errorCode(error.cause) === 'ENOENT' && folder.exists()
+  return error instanceof Error && systemCode(error.cause) === 'ENOENT' && folder.exists()
 }
 
 class Loader {
   readonly #fs: FileSystem
   readonly #folder: Folder
   readonly #warn: Warn
+  readonly #fsync: boolean
   readonly #lenient: boolean
   #uncoveredBytes = 0
   #needsSnapshot = false
   #snapshotEpoch = 0
 
-  /** @param lenient - whether what is missing is taken for lost */
-  constructor(fs: FileSystem, folder: Folder, warn: Warn, lenient: boolean) {
+  /**
+   * @param fsync - whether older logs that the state is made from must be on disk
+   * @param lenient - whether what is missing is taken for lost
+   */
+  constructor(fs: FileSystem, folder: Folder, warn: Warn, fsync: boolean, lenient: boolean) {
     this.#fs = fs
     this.#folder = folder
     this.#warn = warn
+    this.#fsync = fsync
     this.#lenient = lenient
   }
 
@@ -163,6 +168,8 @@ class Loader {
       // process that slept; or its seal is damaged.
       if (!sealed && !this.#lenient) throw new LogReplacedError(log.path)
       this.#uncoveredBytes += log.end
+      // Its writer may not have come to that; and nobody will, once answers come from here.
+      if (this.#fsync) guarded('put on disk', log.path, () => this.#fs.syncDataNow(log.fd))
     } finally {
       log.release()
     }

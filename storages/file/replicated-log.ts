@@ -11,7 +11,7 @@ import type { JobRecord } from '../../src/record.ts'
 import { collectIn } from './compaction.ts'
 import type { LogEntry, Nonce } from './entries.ts'
 import { entryText, headerText } from './entries.ts'
-import { errorCode, guarded, storageError } from './errors.ts'
+import { guarded, isNoRoom, storageError } from './errors.ts'
 import type { FileSystem } from './file-system.ts'
 import type { Folder } from './folder.ts'
 import { LineBuffer } from './lines.ts'
@@ -80,8 +80,8 @@ export class ReplicatedLog {
   }
 
   static async load(options: ReplicatedLogOptions): Promise<ReplicatedLog> {
-    const { fs, folder, warn } = options
-    const loaded = await load(fs, folder, warn)
+    const { fs, folder, warn, fsync } = options
+    const loaded = await load(fs, folder, warn, fsync)
     const self = new ReplicatedLog(options, loaded)
     try {
       self.#syncNames()
@@ -278,9 +278,4 @@ export class ReplicatedLog {
       if (!isNoRoom(error)) throw storageError('append to the log', log.path, error)
     }
   }
-}
-
-function isNoRoom(error: unknown): boolean {
-  const code = errorCode(error)
-  return code === 'ENOSPC' || code === 'EDQUOT'
 }

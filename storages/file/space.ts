@@ -9,7 +9,7 @@ import type { Clock } from '../../src/clock.ts'
 import { StorageError } from '../../src/errors.ts'
 import type { HintListener } from '../../src/storage.ts'
 import { Compaction } from './compaction.ts'
-import { guarded } from './errors.ts'
+import { guarded, isNoRoom } from './errors.ts'
 import type { FileSystem } from './file-system.ts'
 import type { Folder } from './folder.ts'
 import type { PendingHints } from './hints.ts'
@@ -158,7 +158,10 @@ export class Space {
         }
         return
       } catch (error) {
-        if (!(error instanceof LogReplacedError)) throw error
+        if (!(error instanceof LogReplacedError)) {
+          if (isNoRoom(error) && this.#state !== null && (await this.#compaction.makeRoom(this.#state))) continue
+          throw error
+        }
         this.#drop()
         if (reloads >= reloadsMax)
           throw new StorageError(`the log ${error.path} is removed or replaced again and again`)

@@ -28,7 +28,7 @@ t.test('first in, first out: by time, then by arrival; delayed jobs among them i
   await queue.enqueue('f', 1)
   queue.execute(({ id }) => seen.push(id))
   await queue.start()
-  await clock.advance(1)
+  await settle(30)
   t.strictSame(seen, ['a', 'b', 'd', 'e', 'd 10', 'c', 'd 20', 'f'])
   await queue.stop()
 })
@@ -115,7 +115,7 @@ t.test('recordsMax: a typed error that names the bound; other callers of the sam
   t.equal(storage.size, 3)
   t.match(await a!.enqueue('1', 1), { status: 'duplicate' }, 'known ids are answered all the same')
   t.match(await a!.getStatus('1'), { state: 'queued' })
-  t.rejects(b!.enqueueAndWait('5', 1), { code: 'ASKONCE_STORAGE_FULL' })
+  await t.rejects(b!.enqueueAndWait('5', 1), { code: 'ASKONCE_STORAGE_FULL' })
   t.rejects(
     b!.run('5', 1, async () => 1),
     { code: 'ASKONCE_STORAGE_FULL' },

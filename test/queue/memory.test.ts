@@ -3,6 +3,7 @@ import { VirtualClock } from '../../storages/conformance/index.ts'
 import { MemoryStorage } from '../../storages/memory/index.ts'
 import { type RigOptions, runScenarios } from '../support/queue-rig.ts'
 import { batching } from './scenarios/batching.ts'
+import { calls } from './scenarios/calls.ts'
 import { cancelling } from './scenarios/cancelling.ts'
 import { dedup } from './scenarios/dedup.ts'
 import { fencing } from './scenarios/fencing.ts'
@@ -30,3 +31,4 @@ t.test('inline', async (t) => runScenarios(t, inline, memory))
 t.test('batching', async (t) => runScenarios(t, batching, memory))
 t.test('lifecycle', async (t) => runScenarios(t, lifecycle, memory))
 t.test('trouble', async (t) => runScenarios(t, trouble, memory))
+t.test('calls', async (t) => runScenarios(t, calls, memory))

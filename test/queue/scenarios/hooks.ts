@@ -225,4 +225,34 @@ export const hooks: readonly Scenario[] = [
       t.equal(calls, 1)
     },
   },
+  {
+    name: 'promise 5: a hook that never settles does not keep its job for ever: the outcome stands and is stored',
+    open: 'src/attempts.ts waits for afterExecution without a bound and renews the lease meanwhile; stop() then hangs, too',
+    async run(t, rig) {
+      const worker = await rig.worker<string, string>(async () => 'fine', {
+        handlerTimeoutMs: rig.leaseMs * 2,
+        afterExecution: ({ id }) => (id === 'stuck' ? new Promise(() => {}) : undefined),
+      })
+      t.equal(await rig.drive(worker.enqueueAndWait('stuck', 'x', { timeout: rig.leaseMs * 10 })), 'fine')
+      t.ok(rig.takeErrors().length > 0)
+    },
+  },
+  {
+    name: 'a job whose hook still runs has its slot still: slow hooks do not pile up beyond the concurrency',
+    open: 'src/executors.ts frees the slot before afterExecution: any number of hooks can run at once',
+    async run(t, rig) {
+      const hook = gate()
+      const worker = await rig.worker<number, string>(async () => 'fine', {
+        concurrency: 2,
+        afterExecution: () => hook.promise,
+      })
+      await rig.drive(worker.enqueueMany(Array.from({ length: 20 }, (_, n) => ({ id: `id-${n}`, payload: n }))))
+      await rig.calm()
+      await rig.calm()
+      const { executed } = worker.counters
+      hook.open()
+      await rig.until('all are done', () => worker.counters.completed === 20)
+      t.equal(executed, 2)
+    },
+  },
 ]

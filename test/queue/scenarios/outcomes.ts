@@ -32,6 +32,11 @@ function oddities(): Record<string, { thrown: unknown; message: RegExp }> {
   }
 }
 
+/** An object with this `then`. */
+function thenable(property: PropertyDescriptor): object {
+  return Object.defineProperty({}, 'then', property)
+}
+
 /** An error of which nothing can be read. */
 function unreadable(): Error {
   const error = new Error('hidden')
@@ -143,27 +148,28 @@ export const outcomes: readonly Scenario[] = [
   {
     name: 'thenables are waited for; one that throws, or answers twice, is one outcome',
     async run(t, rig) {
-      const thenables: Record<string, unknown> = {
-        late: { then: (resolve: (v: string) => void) => setImmediate(resolve, 'late') },
-        throws: {
-          then() {
+      const thenables = {
+        late: thenable({ value: (resolve: (v: string) => void) => setImmediate(resolve, 'late') }),
+        throws: thenable({
+          value() {
             throw new Error('threw')
           },
-        },
-        twice: {
-          then(resolve: (v: string) => void, reject: (e: Error) => void) {
+        }),
+        twice: thenable({
+          value(resolve: (v: string) => void, reject: (e: Error) => void) {
             resolve('first')
             reject(new Error('second'))
           },
-        },
-        getter: {
-          // biome-ignore lint/suspicious/noThenProperty: just that is tested
-          get then() {
+        }),
+        getter: thenable({
+          get() {
             throw new Error('getter')
           },
-        },
+        }),
       }
-      const worker = await rig.worker<string, unknown>(({ payload }) => thenables[payload], { maxAttempts: 1 })
+      const worker = await rig.worker<string, unknown>(({ payload }) => thenables[payload as keyof typeof thenables], {
+        maxAttempts: 1,
+      })
       t.equal(await rig.drive(worker.enqueueAndWait('late', 'late')), 'late')
       t.equal((await rig.refusal(worker.enqueueAndWait('throws', 'throws'))).cause.message, 'threw')
       t.equal(await rig.drive(worker.enqueueAndWait('twice', 'twice')), 'first')
