@@ -26,4 +26,11 @@ export {
 } from './record-codec.ts'
 export * from './record-store.ts'
 export type * from './storage.ts'
-export { type Transition, transitions } from './transitions.ts'
+export {
+  type CommandName,
+  type Condition,
+  type Fact,
+  type Situation,
+  type Transition,
+  transitions,
+} from './transitions.ts'

@@ -11,7 +11,7 @@ import { limits } from './limits.ts'
 export type Gather = 'microtask' | 'macrotask'
 
 /** Runs `callback` when the present microtask, or the present turn of the event loop, has gathered all it will. */
-export function later(gather: Gather, callback: () => void): void {
+function later(gather: Gather, callback: () => void): void {
   if (gather === 'microtask') queueMicrotask(callback)
   else setImmediate(callback)
 }

@@ -31,7 +31,7 @@ export {
   TooLargeError,
   UnrecoverableError,
 } from './errors.ts'
-export type { QueueEvents } from './events.ts'
+export type { Listener, QueueEvents } from './events.ts'
 export { canonicalJson, contentId } from './key.ts'
 export { limits } from './limits.ts'
 export type {

@@ -136,23 +136,23 @@ export interface QueueOptions<TPayload, TResult> {
   storage?: Storage
   /** Namespace within the storage: 1 to 128 bytes, any characters. Queues of one name share their jobs. */
   name?: string
-  /** Default {@link defaults.resultTTL}; 1 ms to 100 years. */
+  /** Default `defaults.resultTTL`; 1 ms to 100 years. */
   resultTTL?: number
   /** How long failures are kept, ms. Default: `resultTTL`. */
   failureTTL?: number
-  /** Default {@link defaults.maxAttempts}; 1 to 1,000,000. */
+  /** Default `defaults.maxAttempts`; 1 to 1,000,000. */
   maxAttempts?: number
-  /** Default {@link defaults.concurrency}. */
+  /** Default `defaults.concurrency`. */
   concurrency?: number
-  /** Default {@link defaults.leaseMs}; 30 ms and up. */
+  /** Default `defaults.leaseMs`; 30 ms and up. */
   leaseMs?: number
-  /** Default {@link defaults.handlerTimeoutMs}; may be Infinity. */
+  /** Default `defaults.handlerTimeoutMs`; may be Infinity. */
   handlerTimeoutMs?: number
-  /** Default {@link defaults.timeout}; may be Infinity. */
+  /** Default `defaults.timeout`; may be Infinity. */
   timeout?: number
-  /** Default {@link defaults.stopTimeout}. 0 aborts at once. */
+  /** Default `defaults.stopTimeout`. 0 aborts at once. */
   stopTimeout?: number
-  /** Default {@link defaults.payloadMismatch}: count and tell; `reject` throws PayloadMismatchError. */
+  /** Default `defaults.payloadMismatch`: count and tell; `reject` throws PayloadMismatchError. */
   payloadMismatch?: 'ignore' | 'reject'
   /** Encoded bytes of a payload or result; at most the storage's `payloadBytesMax`, which is the default. */
   payloadBytesMax?: number
@@ -167,7 +167,7 @@ export interface QueueOptions<TPayload, TResult> {
   logger?: Logger
   /** An OpenTelemetry meter: gets each counter as `askonce.jobs.<counter>`, until the queue is stopped. */
   meter?: Meter
-  /** Default {@link defaults.sweepIntervalMs}. */
+  /** Default `defaults.sweepIntervalMs`. */
   sweepIntervalMs?: number
   /** Default: the system's. */
   clock?: Clock

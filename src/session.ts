@@ -65,7 +65,7 @@ export class Session {
 }
 
 /** Runs a storage call; whatever it throws becomes a StorageError, unless it is an AskonceError already. */
-export async function guarded<T>(call: () => Promise<T>): Promise<T> {
+async function guarded<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call()
   } catch (cause) {

@@ -31,7 +31,7 @@ export type CommandName =
   | 'touch'
   | 'forget'
 
-/** What a transition may depend on. Each is told by a function of {@link facts}. */
+/** What a transition may depend on. Each is told by a function of `facts`. */
 export type Fact = 'stored' | 'repeated' | 'rejected' | 'inline' | 'due' | 'own' | 'left' | 'known'
 
 /** A fact, or that it does not hold. */

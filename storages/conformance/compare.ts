@@ -92,7 +92,7 @@ function sameOutcome(actual: JobRecord, wanted: JobRecord): boolean {
 }
 
 /** The result or error of a record; null if its state has none. */
-export function outcomeOf(record: JobRecord): Encoded | null {
+function outcomeOf(record: JobRecord): Encoded | null {
   if (record.state === 'completed') return record.result
   return record.state === 'failed' || record.state === 'failing' ? record.error : null
 }
@@ -107,7 +107,7 @@ export function isLeaseOf(record: JobRecord | null, lease: LeaseTerms | null): b
 }
 
 /** A record in a message. */
-export function showRecord(record: JobRecord | null): string {
+function showRecord(record: JobRecord | null): string {
   if (record === null) return 'no record'
   const { spec, state, attempts, at, generation } = record
   const parts = [

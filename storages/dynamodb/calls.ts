@@ -5,8 +5,10 @@
  * @module
  */
 
+import type { AttributeValue } from '@aws-sdk/client-dynamodb'
 import type { Clock } from '../../src/clock.ts'
 import { StorageError } from '../../src/errors.ts'
+import { unmarshalled } from './attribute-values.ts'
 import type { TableDefinition } from './definition.ts'
 import { awsName, isConditionFalse, isThrottle, storageError, TableMissingError } from './errors.ts'
 import type { ServerClock } from './server-clock.ts'
@@ -32,11 +34,6 @@ export interface DynamoDBCounters {
   claimsLost: number
   /** Writes that were taken for lost and found to have been made. */
   recognised: number
-}
-
-/** What was sent, and what came of it. */
-export interface Answer<Output> {
-  readonly output: Output
 }
 
 interface CallsOptions {
@@ -84,18 +81,13 @@ export class Calls {
    * Sends a command; answers its output, or a {@link ConditionFalse}.
    *
    * @param doing - for errors: `read a record`
-   * @param unmarshall - for the item that a failed condition may come with
    * @throws StorageError
    */
-  async send<Output>(
-    doing: string,
-    make: () => unknown,
-    unmarshall?: (item: unknown) => Record<string, unknown>,
-  ): Promise<Output | ConditionFalse> {
+  async send<Output>(doing: string, make: () => unknown): Promise<Output | ConditionFalse> {
     if (this.#running >= this.#options.concurrency) await new Promise<void>((resolve) => this.#waiting.push(resolve))
     else this.#running++
     try {
-      return await this.#send<Output>(doing, make, unmarshall)
+      return await this.#send<Output>(doing, make)
     } finally {
       const next = this.#waiting.shift()
       if (next === undefined) this.#running--
@@ -103,11 +95,7 @@ export class Calls {
     }
   }
 
-  async #send<Output>(
-    doing: string,
-    make: () => unknown,
-    unmarshall: ((item: unknown) => Record<string, unknown>) | undefined,
-  ): Promise<Output | ConditionFalse> {
+  async #send<Output>(doing: string, make: () => unknown): Promise<Output | ConditionFalse> {
     const { client, clock, counters, definition, random, throttleTimeoutMs } = this.#options
     const begun = clock.monotonic()
     let repeated = false
@@ -119,8 +107,9 @@ export class Calls {
       } catch (error) {
         repeated = this.#answered(error) || repeated
         if (isConditionFalse(error)) {
-          const item = (error as { Item?: unknown }).Item
-          return new ConditionFalse(item === undefined || unmarshall === undefined ? null : unmarshall(item), repeated)
+          // Here the SDK leaves attribute values as they are, whatever client it is.
+          const { Item: item } = error as { Item?: Record<string, AttributeValue> }
+          return new ConditionFalse(item === undefined ? null : unmarshalled(item), repeated)
         }
         if (isThrottle(error)) {
           counters.throttled++

@@ -87,7 +87,11 @@ export function storageError(doing: string, error: unknown): AskonceError {
 /** The error without what may hold secrets: request, response and item; and URL credentials or tokens in its message. */
 function cleaned(error: unknown): Error {
   const name = awsName(error) || 'Error'
-  const { message = '', code, $metadata } = (error ?? {}) as {
+  const {
+    message = '',
+    code,
+    $metadata,
+  } = (error ?? {}) as {
     message?: string
     code?: unknown
     $metadata?: { httpStatusCode?: number; requestId?: string; attempts?: number }

@@ -8,8 +8,7 @@
  * @module
  */
 
-import type { Encoded } from '../../src/record.ts'
-import type { JobRecord } from '../../src/record.ts'
+import type { Encoded, JobRecord } from '../../src/record.ts'
 import { forgettableFrom } from '../../src/record-store.ts'
 import { newVersion } from '../../src/record-swapper.ts'
 import type { Calls } from './calls.ts'
@@ -71,7 +70,10 @@ export class Payloads {
   }
 
   /** Reads the payloads of these rows, in their order; null where there is none any more. */
-  async read(keys: readonly string[], load: (keys: readonly string[]) => Promise<Map<string, Record<string, unknown>>>) {
+  async read(
+    keys: readonly string[],
+    load: (keys: readonly string[]) => Promise<Map<string, Record<string, unknown>>>,
+  ) {
     const found = await load(keys)
     return Promise.all(
       keys.map(async (key) => {

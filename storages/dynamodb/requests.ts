@@ -4,22 +4,24 @@
  * @module
  */
 
+import type { AttributeValue } from '@aws-sdk/client-dynamodb'
 import {
-  BatchGetCommand,
-  DeleteCommand,
-  GetCommand,
-  PutCommand,
+  BatchGetItemCommand,
+  DeleteItemCommand,
+  GetItemCommand,
+  PutItemCommand,
   QueryCommand,
   ScanCommand,
-  UpdateCommand,
-} from '@aws-sdk/lib-dynamodb'
+  UpdateItemCommand,
+} from '@aws-sdk/client-dynamodb'
 import type { Entity } from 'dynamodb-toolbox/entity'
-import { DeleteItemCommand } from 'dynamodb-toolbox/entity/actions/delete'
+import { DeleteItemCommand as Delete } from 'dynamodb-toolbox/entity/actions/delete'
 import type { Condition } from 'dynamodb-toolbox/entity/actions/parseCondition'
-import { PutItemCommand } from 'dynamodb-toolbox/entity/actions/put'
-import { $remove, UpdateItemCommand } from 'dynamodb-toolbox/entity/actions/update'
+import { PutItemCommand as Put } from 'dynamodb-toolbox/entity/actions/put'
+import { $remove, UpdateItemCommand as Update } from 'dynamodb-toolbox/entity/actions/update'
 import type { Table } from 'dynamodb-toolbox/table'
-import { QueryCommand as TableQuery } from 'dynamodb-toolbox/table/actions/query'
+import { QueryCommand as Query } from 'dynamodb-toolbox/table/actions/query'
+import { marshalled } from './attribute-values.ts'
 import type { Attributes } from './items.ts'
 import { dueKey } from './items.ts'
 import { sortKeyValue } from './layout.ts'
@@ -27,7 +29,7 @@ import type { DynamoDBEntities, KeyNames } from './schema.ts'
 import { ttlAttribute } from './schema.ts'
 
 /** A key as the service has it. */
-export type Key = Record<string, string>
+export type Key = Record<string, AttributeValue>
 
 /** What is asked of a scan for what can be collected. */
 export interface ScanTerms {
@@ -59,7 +61,7 @@ export class Requests {
 
   key(partition: string): Key {
     const { partition: name, sort } = this.#names
-    return sort === null ? { [name]: partition } : { [name]: partition, [sort]: sortKeyValue }
+    return sort === null ? { [name]: { S: partition } } : { [name]: { S: partition }, [sort]: { S: sortKeyValue } }
   }
 
   /** The partition key of an item. */
@@ -67,74 +69,86 @@ export class Requests {
     return String(item[this.#names.partition])
   }
 
-  put(entity: Entity, partition: string, attributes: Attributes, condition: Condition | null) {
-    const action = entity.build(PutItemCommand).item({ ...this.#key(partition), ...attributes })
-    return new PutCommand(
-      (condition === null ? action : action.options({ condition, returnValuesOnConditionFalse: 'ALL_OLD' })).params(),
-    )
+  put(entity: Entity, partition: string, attributes: Attributes, condition: Condition | null): PutItemCommand {
+    const action = entity.build(Put).item({ ...this.#key(partition), ...attributes })
+    const params = condition === null ? action.params() : action.options({ condition, ...allOld }).params()
+    return new PutItemCommand({ ...wired(params), Item: marshalled(params.Item as Attributes) })
   }
 
   /** Sets and removes (undefined) attributes; the output has the whole item. */
-  update(entity: Entity, partition: string, changes: Attributes, condition: Condition) {
+  update(entity: Entity, partition: string, changes: Attributes, condition: Condition): UpdateItemCommand {
     const item: { [name: string]: unknown } = this.#key(partition)
     for (const [name, value] of Object.entries(changes)) item[name] = value === undefined ? $remove() : value
-    return new UpdateCommand(
-      entity
-        .build(UpdateItemCommand)
-        .item(item)
-        .options({ condition, returnValues: 'ALL_NEW', returnValuesOnConditionFalse: 'ALL_OLD' })
-        .params() as ConstructorParameters<typeof UpdateCommand>[0],
-    )
+    const action = entity.build(Update).item(item as never)
+    const params = action.options({ condition, returnValues: 'ALL_NEW', ...allOld }).params() as Params
+    return new UpdateItemCommand({ ...wired(params), Key: this.key(partition) })
   }
 
-  delete(entity: Entity, partition: string, condition: Condition | null) {
-    const action = entity.build(DeleteItemCommand).key(this.#key(partition))
-    return new DeleteCommand(
-      (condition === null ? action : action.options({ condition, returnValuesOnConditionFalse: 'ALL_OLD' })).params(),
-    )
+  delete(entity: Entity, partition: string, condition: Condition | null): DeleteItemCommand {
+    const action = entity.build(Delete).key(this.#key(partition) as never)
+    const params = condition === null ? action.params() : action.options({ condition, ...allOld }).params()
+    return new DeleteItemCommand({ ...wired(params), Key: this.key(partition) })
   }
 
-  get(partition: string, consistent = true) {
-    return new GetCommand({
-      TableName: this.table.getName(),
-      Key: this.key(partition),
-      ConsistentRead: consistent,
-    })
+  get(partition: string): GetItemCommand {
+    return new GetItemCommand({ TableName: this.table.getName(), Key: this.key(partition), ConsistentRead: true })
   }
 
-  batchGet(keys: readonly Key[]) {
+  batchGet(keys: readonly Key[]): BatchGetItemCommand {
     const name = this.table.getName()
-    return new BatchGetCommand({ RequestItems: { [name]: { Keys: [...keys], ConsistentRead: true } } })
+    return new BatchGetItemCommand({ RequestItems: { [name]: { Keys: [...keys], ConsistentRead: true } } })
   }
 
   /** The first of a shard that a worker may claim up to a moment. */
-  due(shard: string, until: number, limit: number, startKey?: Key) {
+  due(shard: string, until: number, limit: number, startKey?: Key): QueryCommand {
     const range = { lte: dueKey(until, this.#names.dueIsText) }
-    return new QueryCommand(
-      this.table
-        .build(TableQuery)
-        .query({ index: this.#indexName, partition: shard, range } as never)
-        .options({ limit, ...(startKey === undefined ? {} : { exclusiveStartKey: startKey }) })
-        .params(),
-    )
+    const params = this.table
+      .build(Query)
+      .query({ index: this.#indexName, partition: shard, range } as never)
+      .options({ limit } as never)
+      .params()
+    return new QueryCommand({ ...wired(params), ...(startKey === undefined ? {} : { ExclusiveStartKey: startKey }) })
   }
 
   /** Items past their end, and payloads long written, anywhere in the table. */
-  scan({ prefix, ttlUntil, payloads, writtenUntil, limit, startKey }: ScanTerms) {
-    const names = { '#pk': this.#names.partition, '#ttl': ttlAttribute, '#c': 'c' }
+  scan({ prefix, ttlUntil, payloads, writtenUntil, limit, startKey }: ScanTerms): ScanCommand {
     const values = { ':all': prefix, ':ttl': ttlUntil, ':payloads': payloads, ':written': writtenUntil }
-    const filter = 'begins_with(#pk, :all) AND (#ttl <= :ttl OR (begins_with(#pk, :payloads) AND #c <= :written))'
     return new ScanCommand({
       TableName: this.table.getName(),
-      FilterExpression: filter,
-      ExpressionAttributeNames: names,
-      ExpressionAttributeValues: values,
+      FilterExpression: 'begins_with(#pk, :all) AND (#ttl <= :ttl OR (begins_with(#pk, :payloads) AND #c <= :written))',
+      ExpressionAttributeNames: { '#pk': this.#names.partition, '#ttl': ttlAttribute, '#c': 'c' },
+      ExpressionAttributeValues: marshalled(values),
       Limit: limit,
-      ExclusiveStartKey: startKey,
+      ...(startKey === undefined ? {} : { ExclusiveStartKey: startKey }),
     })
   }
 
   #key(partition: string): { [name: string]: unknown } {
     return this.#names.sort === null ? { pk: partition } : { pk: partition, sk: sortKeyValue }
   }
+}
+
+const allOld = { returnValuesOnConditionFalse: 'ALL_OLD' } as const
+
+/** What the toolbox makes: inputs of the document client. */
+interface Params {
+  readonly TableName?: string | undefined
+  readonly ExpressionAttributeValues?: Record<string, unknown> | undefined
+}
+
+/** An input of the document client as one of the client itself, but for item and key; what the toolbox adds is left out. */
+function wired<P extends Params>(
+  params: P,
+): Omit<P, 'ToolboxItem' | 'ExpressionAttributeValues'> & {
+  TableName: string
+  ExpressionAttributeValues?: Record<string, AttributeValue>
+} {
+  const {
+    ToolboxItem: _,
+    ExpressionAttributeValues: values,
+    TableName,
+    ...rest
+  } = params as P & { ToolboxItem?: unknown }
+  const wire = { ...rest, TableName: TableName as string }
+  return (values === undefined ? wire : { ...wire, ExpressionAttributeValues: marshalled(values) }) as never
 }

@@ -66,7 +66,7 @@ export interface KeyNames {
 /**
  * The names of a table's keys.
  *
- * @throws {@link InvalidArgumentError} if a queue can't live in it
+ * @throws InvalidArgumentError if a queue can't live in it
  */
 export function keyNames(table: Table, indexName: string): KeyNames {
   const { partitionKey, sortKey } = table
@@ -99,7 +99,7 @@ export function keyNames(table: Table, indexName: string): KeyNames {
  * Their attribute names are short, as every kilobyte is paid for. Read with them what you like; write with them only what you
  * know, as each write of askonce carries a new version `w`, and a record without one is refused.
  */
-export function dynamoDBEntities(table: Table, indexName: string = defaultIndexName) {
+export function dynamoDBEntities(table: Table, indexName: string = defaultIndexName): DynamoDBEntities {
   const names = keyNames(table, indexName)
   const key = { pk: string().key().savedAs(names.partition) }
   const sorted = names.sort === null ? key : { ...key, sk: string().key().savedAs(names.sort) }
@@ -194,4 +194,9 @@ export function dynamoDBEntities(table: Table, indexName: string = defaultIndexN
 }
 
 /** What {@link dynamoDBEntities} makes. */
-export type DynamoDBEntities = ReturnType<typeof dynamoDBEntities>
+export interface DynamoDBEntities {
+  readonly job: Entity
+  readonly payload: Entity
+  readonly hold: Entity
+  readonly shards: Entity
+}

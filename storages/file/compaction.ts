@@ -177,8 +177,21 @@ export class Compaction {
       if (!isSuperseded(folder, source.epoch)) this.#postpone(storageError('write the snapshot in', folder.path, error))
       return false
     }
-    collectIn(folder, source.epoch, warn)
+    const spares = (await this.#isSpareTooLarge(state, source.epoch)) ? 0 : 1
+    collectIn(folder, source.epoch, warn, spares)
     return true
+  }
+
+  /** Whether the spare epoch outweighs what lives: then it goes, too, if what it is spare for can be read. */
+  async #isSpareTooLarge(state: ReplicatedLog, epoch: number): Promise<boolean> {
+    const { fs, folder, slackBytes } = this.#options
+    try {
+      if (folder.bytesOf(epoch - 1) <= slackBytes + 2 * state.replica.bytesOnDisk) return false
+      const parts = folder.list().snapshots.get(epoch) ?? new Set<number>()
+      return (await readSnapshot(fs, folder, epoch, parts, () => {})).condition === 'whole'
+    } catch {
+      return false
+    }
   }
 
   #postpone(error: unknown): void {
@@ -191,9 +204,9 @@ export class Compaction {
 }
 
 /** Removes what a snapshot makes needless. What is left over does no harm: failing is no more than a warning. */
-export function collectIn(folder: Folder, snapshotEpoch: number, warn: Warn): void {
+export function collectIn(folder: Folder, snapshotEpoch: number, warn: Warn, spares = 1): void {
   try {
-    folder.collect(snapshotEpoch, Date.now())
+    folder.collect(snapshotEpoch, Date.now(), spares)
   } catch (error) {
     const { message } = storageError('clear up', folder.path, error)
     warn('FILE_NOT_COLLECTED', message, { path: folder.path })

@@ -78,7 +78,7 @@ export class FileStorage implements Storage {
 
   /**
    * @param fs - the file system's calls: tests put faults there
-   * @throws {@link InvalidArgumentError}
+   * @throws InvalidArgumentError
    */
   constructor(options: FileStorageOptions, fs: FileSystem = nodeFileSystem) {
     const { basePath, durability = 'fsync', clock = systemClock } = options

@@ -111,6 +111,13 @@ export class Folder {
     return modifiedAt !== null && now - modifiedAt > temporaryAgeMaxMs
   }
 
+  /** Bytes of an epoch's log and snapshot. */
+  bytesOf(epoch: number): number {
+    const parts = this.list().snapshots.get(epoch) ?? new Set<number>()
+    const paths = [this.logPath(epoch), ...[...parts].map((part) => this.partPath(epoch, part))]
+    return paths.reduce((sum, file) => sum + (this.#fs.status(file)?.size ?? 0), 0)
+  }
+
   /** Makes the folder, if it is not there; puts its name on disk if that matters. */
   make(fsync: boolean): void {
     const first = this.#fs.makeFolder(this.path)

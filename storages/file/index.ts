@@ -5,3 +5,4 @@
  */
 
 export { FileStorage, type FileStorageOptions } from './file-storage.ts'
+export type { FileStatus, FileSystem, FolderWatch } from './file-system.ts'

@@ -80,7 +80,7 @@ export class MemoryStorage implements Storage {
   #timer: Timer | null = null
   #timerAt = Number.POSITIVE_INFINITY
 
-  /** @throws {@link InvalidArgumentError} for a bound that is no whole number from 1 */
+  /** @throws InvalidArgumentError for a bound that is no whole number from 1 */
   constructor(options: MemoryStorageOptions = {}) {
     const { clock = systemClock, recordsMax, bytesMax } = options
     if (recordsMax !== undefined) guardInteger('options.recordsMax', recordsMax, 1, Number.MAX_SAFE_INTEGER)

@@ -59,7 +59,7 @@ export class Connection {
    *
    * @param timeoutMs - for all tries together
    * @param onRepeat - called before each try but the first; may change the arguments
-   * @throws {@link StorageError}
+   * @throws StorageError
    */
   async run(
     script: Script,

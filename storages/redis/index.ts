@@ -62,7 +62,7 @@ interface Resources {
 /**
  * Queues in Redis. Clients are made when the first queue opens, and ended when the last one closes.
  *
- * @throws {@link InvalidArgumentError} or {@link TooLargeError} for options out of their bounds
+ * @throws InvalidArgumentError or {@link TooLargeError} for options out of their bounds
  */
 export class RedisStorage implements Storage {
   readonly traits: StorageTraits
@@ -111,8 +111,8 @@ export class RedisStorage implements Storage {
   /**
    * Opens a namespace.
    *
-   * @throws {@link StorageError} if Redis can't be reached within `connectTimeout`, or refuses the user; not with `lazyConnect`
-   * @throws {@link StateError} if there is a `url` but no ioredis
+   * @throws StorageError if Redis can't be reached within `connectTimeout`, or refuses the user; not with `lazyConnect`
+   * @throws StateError if there is a `url` but no ioredis
    */
   async open(namespace: string): Promise<StorageHandle> {
     this.#users++

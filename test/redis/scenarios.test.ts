@@ -1,6 +1,7 @@
 /** The queue's scenarios on Redis, in real time; each process has a storage and connections of its own. */
 
 import t from 'tap'
+import type { StorageHandle } from '../../src/storage.ts'
 import { RedisStorage } from '../../storages/redis/index.ts'
 import { batching } from '../queue/scenarios/batching.ts'
 import { cancelling } from '../queue/scenarios/cancelling.ts'
@@ -30,7 +31,20 @@ t.test('the queue on Redis', { skip, timeout: 300_000 }, async (t) => {
       runScenarios(t, scenarios, () => ({
         makeStorage: async () => {
           const options = { url: server.url, keyPrefix: `scenario ${count++}` }
-          return { storage: new RedisStorage(options), another: async () => new RedisStorage(options) }
+          const handles: StorageHandle[] = []
+          const make = () => {
+            const storage = new RedisStorage(options)
+            const open = storage.open.bind(storage)
+            storage.open = async (name) => {
+              const handle = await open(name)
+              handles.push(handle)
+              return handle
+            }
+            return storage
+          }
+          // A handle whose opening was made to fail on its way back has nobody else to close it.
+          const cleanup = () => Promise.all(handles.map((handle) => handle.close()))
+          return { storage: make(), another: async () => make(), cleanup }
         },
       })),
     )

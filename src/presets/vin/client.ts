@@ -66,7 +66,7 @@ export const vpicBatchMax = 50
 /**
  * Makes a client.
  *
- * @throws {@link InvalidArgumentError} that names the option
+ * @throws InvalidArgumentError that names the option
  */
 export function createVpicClient(options: VpicClientOptions = {}): VpicClient {
   const base = guardBaseUrl(options.baseUrl ?? vpicBaseUrl)

@@ -40,9 +40,9 @@ export interface VinDecoderOptions {
   readonly worker?: boolean
   /** How long a `decode` waits, ms; Infinity for as long as it takes. Default: half an hour, three holds of a throttle. */
   readonly timeout?: number
-  /** As {@link QueueOptions.leaseMs}. */
+  /** As `leaseMs` of the queue. */
   readonly leaseMs?: number
-  /** As {@link QueueOptions.stopTimeout}. */
+  /** As `stopTimeout` of the queue. */
   readonly stopTimeout?: number
   /** Called after the policy has set the TTL. */
   readonly afterExecution?: AfterExecution<VinPayload, DecodedVin>
@@ -74,7 +74,7 @@ export interface VinRequest {
   readonly modelYear?: number | null
 }
 
-/** @throws {@link InvalidArgumentError} */
+/** @throws InvalidArgumentError */
 export function clientOf(client: VinDecoderOptions['client'] = {}): VpicClient {
   if (typeof client !== 'object' || client === null) {
     throw new InvalidArgumentError('options.client', 'a client, or the options of one', client)
@@ -87,7 +87,7 @@ export function clientOf(client: VinDecoderOptions['client'] = {}): VpicClient {
   return client as VpicClient
 }
 
-/** @throws {@link InvalidArgumentError} */
+/** @throws InvalidArgumentError */
 export function guardBatch(batch: VinDecoderOptions['batch'] = {}): {
   size: number
   waitMs: number

@@ -36,7 +36,8 @@ import { policyOf, ttlOf, type VinPolicy } from './policy.ts'
 import { retryPolicyOf, ttlSetter } from './queue-policy.ts'
 import type { DecodedVin } from './row.ts'
 
-type VinQueue = Queue<VinPayload, DecodedVin>
+/** The queue of a {@link VinDecoder}. */
+export type VinQueue = Queue<VinPayload, DecodedVin>
 
 /** Decodes VINs, each once. Made by {@link createVinDecoder}. */
 export class VinDecoder {
@@ -107,8 +108,8 @@ export class VinDecoder {
    * is to blame for is an outcome, not an exception. The first call starts the decoder.
    *
    * @param vin - as it comes: any case, blanks, hyphens, quotes
-   * @throws {@link InvalidArgumentError} for an option out of its bounds
-   * @throws {@link TimeoutError}, {@link StoppedError}, {@link JobCancelledError}, {@link StorageError} and their like, if the
+   * @throws InvalidArgumentError for an option out of its bounds
+   * @throws TimeoutError, StoppedError, JobCancelledError, StorageError and their like, if the
    * end was not seen; the signal's reason
    */
   async decode(vin: unknown, options: DecodeOptions = {}): Promise<Exclude<VinOutcome, UndecidedOutcome>> {
@@ -122,7 +123,7 @@ export class VinDecoder {
    * none is thrown. Reads ahead by `inFlightMax` rows at most.
    *
    * @param rows - VINs, or objects with `vin` and `modelYear`
-   * @throws {@link InvalidArgumentError} for an option out of its bounds; the signal's reason; what `rows` itself throws
+   * @throws InvalidArgumentError for an option out of its bounds; the signal's reason; what `rows` itself throws
    */
   decodeMany(
     rows: Iterable<unknown> | AsyncIterable<unknown>,
@@ -242,7 +243,7 @@ export class VinDecoder {
 /**
  * Makes a decoder.
  *
- * @throws {@link InvalidArgumentError} that names the option
+ * @throws InvalidArgumentError that names the option
  */
 export function createVinDecoder(options: VinDecoderOptions = {}): VinDecoder {
   return new VinDecoder(options)

@@ -23,7 +23,7 @@ export interface VinIdOptions {
  * webhook, user and retry that means one vehicle has one id.
  *
  * @param vin - raw or normalised, whole or partial
- * @throws {@link InvalidArgumentError} for what is no VIN, and for a bad model year or policy
+ * @throws InvalidArgumentError for what is no VIN, and for a bad model year or policy
  */
 export function vinId(vin: string, options: VinIdOptions = {}): string {
   const check = checkVin(vin, { partial: true })
@@ -39,7 +39,7 @@ export function idOf(vin: string, modelYear: number | null, policyVersion: strin
 /**
  * A model year as it is asked for; null for none.
  *
- * @throws {@link InvalidArgumentError}
+ * @throws InvalidArgumentError
  */
 export function modelYearOf(value: unknown, field = 'options.modelYear'): number | null {
   if (value === undefined || value === null) return null

@@ -26,7 +26,7 @@ export {
   vpicBatchMax,
 } from './client.ts'
 export type { VinCounters } from './counters.ts'
-export { createVinDecoder, VinDecoder } from './decoder.ts'
+export { createVinDecoder, VinDecoder, type VinQueue } from './decoder.ts'
 export type { DecodeManyOptions, DecodeOptions, VinDecoderOptions, VinRequest } from './decoder-options.ts'
 export { VinDecodeError, type VinErrorDetails } from './errors.ts'
 export type { VinPayload } from './handler.ts'

@@ -86,7 +86,7 @@ export const defaultPolicy: VinPolicy = Object.freeze({
 /**
  * The default policy with changes.
  *
- * @throws {@link InvalidArgumentError} that names the field
+ * @throws InvalidArgumentError that names the field
  */
 export function policyOf(changes: VinPolicyChanges = {}): VinPolicy {
   const policy: VinPolicy = { ...defaultPolicy, ...changes, rules: { ...defaultPolicy.rules, ...changes.rules } }

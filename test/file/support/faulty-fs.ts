@@ -110,7 +110,10 @@ export function onlyFolder(basePath: string): string {
 
 /** All bytes in a folder. */
 export function bytesIn(folder: string): number {
-  return namesIn(folder).reduce((sum, name) => sum + statSync(path.join(folder, name)).size, 0)
+  return namesIn(folder).reduce((sum, name) => {
+    // Others remove files meanwhile.
+    return sum + (statSync(path.join(folder, name), { throwIfNoEntry: false })?.size ?? 0)
+  }, 0)
 }
 
 /**

@@ -338,8 +338,14 @@ export const dedup: readonly Scenario[] = [
       t.strictSame(await worker.updateResultTTL('job-123', 7_200_000), { status: 'not_terminal' })
       for (const { end } of handler.calls) end.open(1)
       await rig.until('they end', async () => (await worker.getStatus('third'))?.state === 'completed')
-      t.strictSame(await worker.updateResultTTL('job-123', 7_200_000), { status: 'updated' })
-      t.strictSame(await worker.updateResultTTL('third', 1), { status: 'updated' })
+      t.strictSame(
+        await Promise.all([
+          worker.updateResultTTL('job-123', 7_200_000),
+          worker.updateResultTTL('unknown', 5),
+          worker.updateResultTTL('third', 1),
+        ]),
+        [{ status: 'updated' }, { status: 'not_found' }, { status: 'updated' }],
+      )
       await rig.advance(rig.virtual ? 1 : 30)
       t.equal(await rig.drive(worker.getStatus('third')), null, 'shortened')
       t.not(await rig.drive(worker.getStatus('other')), null, 'the TTL of one id never touches another')

@@ -301,6 +301,37 @@ export const fencing: readonly Scenario[] = [
     },
   },
   {
+    name: 'a heartbeat that arrives after the takeover is refused: it lengthens nobody’s lease, and its sender is told',
+    async run(t, rig) {
+      const [one, two] = [await rig.process(), await rig.process()]
+      const [slow, dead] = [new ManualHandler<number, string>(), new ManualHandler<number, string>()]
+      const a = await rig.worker(slow.handle, one)
+      const lost: unknown[] = []
+      a.on('leaseLost', (event) => lost.push(event))
+      const onItsWay = gate()
+      one.storage.on('extend', callAfter(onItsWay.promise), 100)
+      await rig.drive(a.enqueue('id', 1))
+      await rig.until('A starts', () => slow.calls.length === 1)
+      a.pause()
+      await rig.worker(dead.handle, two)
+      await rig.until('B takes it over', () => dead.calls.length === 1)
+      two.clock.stall()
+      two.storage.down()
+      const endsAt = (await rig.drive(a.getStatus('id')))!.leaseEndsAt!
+      await rig.advance(rig.leaseMs / 2)
+      onItsWay.open()
+      await rig.calm()
+      t.equal((await rig.drive(a.getStatus('id')))!.leaseEndsAt, endsAt)
+      t.match(slow.calls[0]!.job.signal.reason, { code: 'ASKONCE_LEASE_LOST' })
+      t.strictSame(lost, [{ id: 'id', attempts: 1 }])
+      two.storage.up()
+      two.clock.resume()
+      for (const { end } of [...slow.calls, ...dead.calls]) end.open('late')
+      await rig.until('A is told', () => a.counters.stale_ignored === 1)
+      rig.takeErrors()
+    },
+  },
+  {
     name: 'one failed heartbeat is no lost lease: it is repeated in time',
     async run(t, rig) {
       const { storage } = await rig.process()

@@ -51,6 +51,22 @@ export const waiting: readonly Scenario[] = [
     },
   },
   {
+    name: 'stop() tells waiters at once, however long the jobs under way still take',
+    async run(t, rig) {
+      const handler = new ManualHandler<number, string>()
+      const worker = await rig.worker(handler.handle, { stopTimeout: 1_000_000 })
+      const refusal = rig.refusal(worker.enqueueAndWait('id', 1, { timeout: 2_000_000 }))
+      await rig.until('it starts', () => handler.calls.length === 1)
+      const before = rig.clock.monotonic()
+      const stopped = worker.stop()
+      t.match(await refusal, { code: 'ASKONCE_STOPPED' })
+      t.ok(rig.clock.monotonic() - before < 1_000)
+      handler.calls[0]!.end.open('done')
+      await rig.drive(stopped)
+      t.equal(worker.counters.completed, 1)
+    },
+  },
+  {
     name: 'case 20: a waiter on a cancelled job is told JobCancelledError, promptly, whoever cancels',
     async run(t, rig) {
       const asker = await rig.queue()
