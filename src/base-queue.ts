@@ -9,7 +9,7 @@ import { Attempts } from './attempts.ts'
 import type { Timer } from './clock.ts'
 import { toError } from './codec.ts'
 import { type Counters, newCounters } from './counters.ts'
-import { guardDuration, guardInteger, StateError } from './errors.ts'
+import { guardDuration, guardInteger, StateError, StoppedError, StorageClosedError } from './errors.ts'
 import { type Listener, type QueueEvents, SafeEmitter } from './events.ts'
 import { Exchange } from './exchange.ts'
 import { BatchExecutor, SingleExecutor } from './executors.ts'
@@ -401,9 +401,10 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
   /** Resolves when no lease is held and no call under way that could bring one. */
   async #quiet(): Promise<void> {
     do {
+      await this.#asker.answered()
       await this.#exchange.flushed()
       await this.#keeper.empty()
-    } while (this.#exchange.busy)
+    } while (this.#exchange.busy || this.#asker.busy)
   }
 
   /** Whether the promise resolved in time. */
@@ -430,6 +431,9 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
   }
 
   #onError(thrown: unknown): void {
+    // A poll or a heartbeat that a stop cut off is no trouble to tell of.
+    const cutOff = thrown instanceof StoppedError || thrown instanceof StorageClosedError
+    if (cutOff && (this.#phase === 'stopping' || this.#phase === 'stopped')) return
     const error = toError(thrown)
     this.#log('error', { err: error }, 'a storage call failed')
     this.#emitter.emit('error', error)

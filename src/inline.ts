@@ -29,6 +29,9 @@ export class Asker<TPayload, TResult> {
   readonly #waiter: Waiter
   readonly #keeper: LeaseKeeper<TPayload>
   readonly #attempts: Attempts<TPayload, TResult>
+  /** Calls under way that may bring a lease. */
+  #asking = 0
+  #onAnswered: (() => void)[] = []
 
   constructor(
     settings: Settings<TPayload, TResult>,
@@ -80,6 +83,8 @@ export class Asker<TPayload, TResult> {
       let record: JobRecord = first.record
       let leased = first.leased
       wait.follow(record.spec.incarnation)
+      // Made inline and leased by nobody, as while the queue is held: only those who wait will run it, so none may sleep past it.
+      if (!leased && isOrphan(record)) this.#waiter.pollSoon()
       // Bounded by the wait's time-out, and each round by a lease or a back-off.
       for (;;) {
         if (leased) {
@@ -106,6 +111,17 @@ export class Asker<TPayload, TResult> {
     }
   }
 
+  /** Whether a call is under way that may bring a lease. */
+  get busy(): boolean {
+    return this.#asking > 0
+  }
+
+  /** Resolves when no call is under way that may bring a lease. */
+  answered(): Promise<void> {
+    if (!this.busy) return Promise.resolve()
+    return new Promise((resolve) => this.#onAnswered.push(resolve))
+  }
+
   #open(what: string, item: EnqueueItem, options: WaitOptions, takeover: boolean): Wait {
     const { timeout = this.#settings.timeout, signal } = options
     guardWait('options.timeout', timeout)
@@ -121,15 +137,21 @@ export class Asker<TPayload, TResult> {
     sentAt: number,
   ): Promise<T> {
     let givenUp = false
-    answer.then(
-      (late) => {
-        const record = givenUp ? leasedIn(late) : null
-        if (record === null) return
-        const lease = this.#keeper.add(record as ProcessingRecord, sentAt, this.#settings.clock.monotonic())
-        this.#attempts.giveBack(lease)
-      },
-      () => {},
-    )
+    this.#asking++
+    const giveBack = (late: T) => {
+      const record = givenUp ? leasedIn(late) : null
+      if (record === null) return
+      const lease = this.#keeper.add(record as ProcessingRecord, sentAt, this.#settings.clock.monotonic())
+      this.#attempts.giveBack(lease)
+    }
+    void answer
+      .then(giveBack, () => {})
+      .finally(() => {
+        if (--this.#asking > 0) return
+        const waiting = this.#onAnswered
+        this.#onAnswered = []
+        for (const resolve of waiting) resolve()
+      })
     return Promise.race([answer, wait.failed.promise]).catch((error: unknown) => {
       givenUp = true
       throw error
@@ -164,6 +186,11 @@ export class Asker<TPayload, TResult> {
   #failure(record: FailedRecord): JobFailedError {
     return new JobFailedError(record.spec.id, record.attempts, errorOf(record))
   }
+}
+
+/** Whether a record is seen by no worker and run by no caller. */
+function isOrphan(record: JobRecord): boolean {
+  return !isTerminal(record) && record.inline && record.state !== 'processing'
 }
 
 function failedWith(ending: Ending & { kind: 'failed' }): Omit<FailedRecord, 'spec' | 'attempts' | 'at'> {

@@ -111,6 +111,8 @@ export class LeaseKeeper<TPayload> {
   #beat: Timer | null = null
   #beatDueAt = 0
   #beating = false
+  /** While a renewal is under way: when the next lease ends. */
+  #ending: Timer | null = null
   #overdue: Timer | null = null
   #onEmpty: (() => void)[] = []
 
@@ -157,6 +159,8 @@ export class LeaseKeeper<TPayload> {
   stop(): void {
     this.#beat?.clear()
     this.#beat = null
+    this.#ending?.clear()
+    this.#ending = null
     this.#overdue?.clear()
     this.#overdue = null
   }
@@ -179,15 +183,19 @@ export class LeaseKeeper<TPayload> {
     const lateMs = now - this.#beatDueAt
     if (lateMs > this.#leaseMs / 3) this.#events.blocked(lateMs)
     // What was claimed or renewed a moment ago can wait for the next beat.
-    const due = [...this.#held].filter((lease) => lease.endsAt - now <= this.#leaseMs * 0.75)
+    // And what was given up is not taken back: its handler was told, others may have it.
+    const due = [...this.#held].filter((lease) => !lease.lost && lease.endsAt - now <= this.#leaseMs * 0.75)
     let failed = false
     if (due.length > 0) {
+      this.#watchEnds()
       try {
         await this.#renew(due, now)
       } catch (error) {
         failed = true
         this.#events.error(error)
       }
+      this.#ending?.clear()
+      this.#ending = null
     }
     this.#giveUpEnded()
     this.#beating = false
@@ -208,6 +216,21 @@ export class LeaseKeeper<TPayload> {
       // A verdict on its way ends the lease, too: the settlement's answer will tell.
       else if (!lease.decided) this.#lose(lease)
     }
+  }
+
+  /** A renewal may hang for longer than the leases last: they are given up at their end all the same. */
+  #watchEnds(): void {
+    const now = this.#clock.monotonic()
+    // More may be claimed meanwhile: looked for at least as often as by the beats that don't come now.
+    let endsAt = now + this.#leaseMs / 3
+    for (const lease of this.#held) {
+      if (!lease.decided && !lease.lost && lease.endsAt < endsAt) endsAt = lease.endsAt
+    }
+    const giveUp = () => {
+      this.#giveUpEnded()
+      this.#watchEnds()
+    }
+    this.#ending = this.#clock.timer(giveUp, endsAt - now, false)
   }
 
   #giveUpEnded(): void {

@@ -352,8 +352,9 @@ class Handle implements StorageHandle {
 
   get(ids: readonly string[]): Promise<GetAnswers> {
     return this.#do(async ({ swapper, clock }) => {
-      const rows = await swapper.load([...new Set(ids)])
+      // Before the load: a row that is read late must not be taken as ended, for it may have been kept longer meanwhile.
       const now = clock.now()
+      const rows = await swapper.load([...new Set(ids)])
       return { now, records: ids.map((id) => living(rows.get(id)?.record ?? null, now)) }
     })
   }

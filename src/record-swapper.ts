@@ -14,7 +14,7 @@ import { limits } from './limits.ts'
 import type { Step } from './machine.ts'
 import { living } from './machine.ts'
 import type { JobRecord } from './record.ts'
-import { isTerminal } from './record.ts'
+import { forgottenFrom, isTerminal } from './record.ts'
 import type { Change, JobRow, RecordStore, Row, SwapAnswer } from './record-store.ts'
 import type { Hint } from './storage.ts'
 
@@ -186,6 +186,7 @@ export class Swapper {
     let now = clock.now()
     for (let round = 0; open.length > 0; ) {
       await pause(clock, random, round)
+      const lookedAt = clock.now()
       if (!(await this.#look(open))) break
       now = clock.now()
       const changing: Group<A>[] = []
@@ -199,7 +200,7 @@ export class Swapper {
         if (change !== null) {
           changing.push(group)
           changes.push(change)
-        } else if (group.error === null && !group.sure && options.believe !== true) {
+        } else if (group.error === null && isUnconfirmed(group, lookedAt, now) && options.believe !== true) {
           // No swap will confirm this answer, so it must not rest on an assumption.
           group.row = undefined
           again.push(group)
@@ -353,6 +354,12 @@ export class Swapper {
       )
     })
   }
+}
+
+/** Whether an answer that changes nothing would rest on a row that was not read, or that ended since and may have been kept longer. */
+function isUnconfirmed<A>({ row, sure }: Group<A>, lookedAt: number, now: number): boolean {
+  if (!sure || row === undefined) return true
+  return row !== null && forgottenFrom(row.record) > lookedAt && forgottenFrom(row.record) <= now
 }
 
 /** Lets the machine decide on a group's row; answers the swap that it takes, or null for none. */

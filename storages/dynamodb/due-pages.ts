@@ -17,6 +17,9 @@ const pageStart = 25
 /** Versions remembered as outdated; the older half is dropped when as many new ones have come. */
 const outdatedMax = 20_000
 
+/** Entries that one look reads at most. */
+const sizeMax = 1_000
+
 /** How much a page grows when claims were lost, and shrinks when none was. */
 const growth = 2
 const shrinkage = 0.95
@@ -75,33 +78,37 @@ export class DuePages<E extends Entry> {
   }
 
   /**
-   * At most `limit` entries that are due at `now`, at random from what was found.
-   *
-   * @returns them, and when the next becomes due as far as that was seen
+   * At most `limit` entries that are due at `now`, at random from what was found; and when to look again: at `now` if more
+   * are due, else when the next seen becomes due, else when what was not looked at may.
    */
-  async find(limit: number, now: number, shards: number): Promise<{ entries: E[]; nextAt: number | null }> {
+  async find(limit: number, now: number, shards: number): Promise<{ entries: E[]; nextAt: number }> {
     const found: E[] = []
-    let nextAt: number | null = null
+    let nextAt = now + this.#lookaheadMs
     const first = Math.floor(this.#random() * shards)
-    for (let count = 0; count < shards && found.length < limit; count++) {
-      const wanted = limit - found.length
-      let size = Math.max(this.page, wanted)
-      for (;;) {
-        const read = await this.#read((first + count) % shards, now + this.#lookaheadMs, size)
-        const fresh = read.filter(({ version }) => !this.outdated.has(version))
-        const due = fresh.filter((entry) => entry.due <= now)
-        // A page full of what is known to be outdated hides what is behind it.
-        if (due.length < wanted && read.length === size && read.at(-1)!.due <= now && size < 1_000) {
-          size = Math.min(1_000, size * growth)
-          this.#page = Math.min(pageMax, Math.max(this.#page, size))
-          continue
-        }
-        for (const entry of fresh) if (entry.due > now) nextAt = Math.min(nextAt ?? entry.due, entry.due)
-        found.push(...due)
-        break
+    let count = 0
+    for (; count < shards && found.length < limit; count++) {
+      const { due, later, more } = await this.#look((first + count) % shards, now, limit - found.length)
+      found.push(...due)
+      if (more) nextAt = now
+      else if (later !== null) nextAt = Math.min(nextAt, later)
+    }
+    // A shard that was not looked into may have what is due, too.
+    if (found.length > limit || count < shards) nextAt = now
+    return { entries: this.#pick(found, limit), nextAt }
+  }
+
+  /** What of one shard is due, when the next there becomes so, and whether more may be due. */
+  async #look(shard: number, now: number, wanted: number): Promise<{ due: E[]; later: number | null; more: boolean }> {
+    for (let size = Math.max(this.page, wanted); ; size = Math.min(sizeMax, size * 2)) {
+      const read = await this.#read(shard, now + this.#lookaheadMs, size)
+      const fresh = read.filter(({ version }) => !this.outdated.has(version))
+      const due = fresh.filter((entry) => entry.due <= now)
+      const more = read.length === size && read.at(-1)!.due <= now
+      // A page full of what is known to be outdated hides what is behind it.
+      if (due.length >= wanted || !more || size === sizeMax) {
+        return { due, later: fresh.find((entry) => entry.due > now)?.due ?? null, more }
       }
     }
-    return { entries: this.#pick(found, limit), nextAt }
   }
 
   #pick(entries: E[], limit: number): E[] {

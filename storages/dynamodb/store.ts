@@ -164,7 +164,8 @@ export class DynamoDBStore implements RecordStore {
     const from = change.from as StoredRow | null
     const to = change.to as StoredRow | null
     if (to === null) return this.#remove(from!)
-    if (from?.record.spec.incarnation === to.record.spec.incarnation) return this.#update(from, to)
+    // The machine hands the spec on as it is for as long as the record is the same one.
+    if (from?.record.spec === to.record.spec) return this.#update(from, to)
     return this.#create(from, to)
   }
 

@@ -172,6 +172,7 @@ export class Compaction {
       state.needsSnapshot = false
     } catch (error) {
       // Others may have gone on to later epochs meanwhile, and collected this one's files as they were written.
+      state.needsSnapshot = true
       this.#failedBytes = state.replica.bytesOnDisk
       if (isNoRoom(error)) await this.makeRoom(state)
       if (!isSuperseded(folder, source.epoch)) this.#postpone(storageError('write the snapshot in', folder.path, error))
@@ -186,7 +187,8 @@ export class Compaction {
   async #isSpareTooLarge(state: ReplicatedLog, epoch: number): Promise<boolean> {
     const { fs, folder, slackBytes } = this.#options
     try {
-      if (folder.bytesOf(epoch - 1) <= slackBytes + 2 * state.replica.bytesOnDisk) return false
+      // A log is sealed when it outgrows the allowance: twice that means that much has gone since it was written.
+      if (folder.bytesOf(epoch - 1) <= 2 * (slackBytes + 2 * state.replica.bytesOnDisk)) return false
       const parts = folder.list().snapshots.get(epoch) ?? new Set<number>()
       return (await readSnapshot(fs, folder, epoch, parts, () => {})).condition === 'whole'
     } catch {

@@ -5,7 +5,6 @@
  * @module
  */
 
-import { StorageError } from '../../src/errors.ts'
 import type { JobRecord } from '../../src/record.ts'
 import type { Entry } from './entries.ts'
 import { formatVersion, headerText, parseEntry, partEndText, recordText } from './entries.ts'
@@ -70,9 +69,10 @@ async function writePart(fs: FileSystem, path: string, bytes: Buffer): Promise<v
   const status = guarded('look at the snapshot', path, () => fs.status(path))
   if (status?.size !== bytes.length) {
     guarded('remove the unfinished snapshot', path, () => fs.remove(path))
-    throw new StorageError(
-      `could not write all of ${path}: ${status?.size ?? 0} of ${bytes.length} bytes. The disk may be full: make room; the queue goes on by itself`,
-    )
+    const cause = Object.assign(new Error(`${status?.size ?? 0} of ${bytes.length} bytes were written`), {
+      code: 'ENOSPC',
+    })
+    throw storageError('write all of the snapshot', path, cause)
   }
 }
 

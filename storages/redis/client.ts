@@ -30,6 +30,9 @@ export interface OwnClient extends RedisClient {
 /** The longest pause between two tries to connect, ms: short, as a queue that is back should be used. */
 const reconnectMsMax = 1_000
 
+/** How long a connection may take to close in good order before it is cut, ms: a half-open one never does. */
+const disconnectMsMax = 100
+
 /** Pause before the next try to connect, ms: doubled up to the longest, and jittered, so that a fleet does not come at once. */
 export function reconnectMs(times: number, random: () => number): number {
   const ceiling = Math.min(reconnectMsMax, 25 * 2 ** Math.min(times, 10))
@@ -47,6 +50,7 @@ export async function createClient(url: string, connectTimeoutMs: number, random
   const options = {
     lazyConnect: true,
     connectTimeout: connectTimeoutMs,
+    disconnectTimeout: disconnectMsMax,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
@@ -60,6 +64,7 @@ export function createSubscriber(client: RedisClient, connectTimeoutMs: number, 
   const options = {
     lazyConnect: true,
     connectTimeout: connectTimeoutMs,
+    disconnectTimeout: disconnectMsMax,
     // Channels are named in full by the scripts.
     keyPrefix: '',
     enableOfflineQueue: true,

@@ -11,7 +11,7 @@ import type { StorageHandle } from '../../src/storage.ts'
 import { FileStorage } from '../../storages/file/index.ts'
 import { Seeded } from '../support/seeded.ts'
 import { bytesIn, onlyFolder } from './support/faulty-fs.ts'
-import { item, states, token, until } from './support/jobs.ts'
+import { hour, item, states, token, until } from './support/jobs.ts'
 import { tempFolder } from './support/temp.ts'
 
 const fills = 200
@@ -36,17 +36,15 @@ function fillSome(ballast: string, bytes: number): void {
   }
 }
 
-/** Completes jobs for a moment; answers whether there was room for that. */
-async function settleAll(handle: StorageHandle, jobs: readonly ProcessingRecord[]): Promise<boolean> {
+/** Completes jobs; answers which were, or null if there was no room for that. */
+async function settleAll(handle: StorageHandle, jobs: readonly ProcessingRecord[]): Promise<string[] | null> {
+  const verdict = complete('result', hour)
+  const settlements = jobs.map(({ spec, generation }) => ({ id: spec.id, generation, verdict }))
   try {
-    const verdict = complete('result', 1)
-    const { answers } = await handle.settle(
-      jobs.map(({ spec, generation }) => ({ id: spec.id, generation, verdict })),
-      null,
-    )
-    return answers.every((answer) => answer === 'settled')
+    const { answers } = await handle.settle(settlements, null)
+    return settlements.filter((_, index) => answers[index] === 'settled').map(({ id }) => id)
   } catch (error) {
-    if (error instanceof StorageError) return false
+    if (error instanceof StorageError) return null
     throw error
   }
 }
@@ -90,16 +88,20 @@ t.test(title, { skip: obstacle ?? false, timeout: 240_000 }, async (t) => {
     rmSync(ballast)
     const done = new Set<string>()
     await until('every job has run', async () => {
-      // A snapshot that is just being written takes room, too: what fails is repeated, as the queue does it.
-      const { jobs } = await handle
-        .claim({ generation: token(), leaseMs: 60_000, limit: 100 })
-        .catch(() => ({ jobs: [] }))
-      await until('they are settled', () => settleAll(handle, jobs))
-      for (const job of jobs) done.add(job.spec.id)
+      // A snapshot that is just being written takes room, too: what fails is repeated, as the queue does it. What failed
+      // may have happened nevertheless, then its lease has to run out.
+      const terms = { generation: token(), leaseMs: 1_000, limit: 100 }
+      const { jobs } = await handle.claim(terms).catch(() => ({ jobs: [] }))
+      await until('they are settled', async () => {
+        const settled = await settleAll(handle, jobs)
+        for (const id of settled ?? []) done.add(id)
+        return settled !== null
+      })
       await handle.sweep(1_000).catch(() => 0)
       return kept.every((id) => done.has(id))
     })
     await until('what they took is free again', async () => {
+      await handle.touch([...done].map((id) => ({ id, ttlMs: 1 }))).catch(() => {})
       await handle.sweep(1_000).catch(() => 0)
       return bytesIn(onlyFolder(settings.basePath)) < diskBytes / 4
     })

@@ -7,6 +7,7 @@ import { StorageFullError } from '../../src/errors.ts'
 import { Queue } from '../../src/queue.ts'
 import { settle, VirtualClock } from '../../storages/conformance/index.ts'
 import { MemoryStorage } from '../../storages/memory/index.ts'
+import { knownFault } from '../support/queue-rig.ts'
 
 type AnyQueue = Queue<any, any>
 
@@ -157,7 +158,7 @@ t.test('bytesMax: payloads and ids count; what was freed does not', async (t) =>
 
 t.test(
   'bytesMax counts the overhead of a record, as documented',
-  { todo: 'makeRoom leaves it out of what comes' },
+  { todo: knownFault('makeRoom leaves it out of what comes') },
   async (t) => {
     const clock = new VirtualClock()
     const storage = new MemoryStorage({ clock, bytesMax: 1_000 })

@@ -362,3 +362,30 @@ for (const [name, body] of Object.entries(ends)) {
     t.ok(Number(ended.stdout) >= 18, `${ended.stdout} of 20 were collected`)
   })
 }
+
+{
+  const child = script(`
+    const queue = new Queue({ leaseMs: 90 })
+    const events = []
+    queue.on('blocked', ({ blockedMs, leaseMs }) => events.push([blockedMs > 30, leaseMs]))
+    queue.execute(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 1))
+      const end = performance.now() + 300
+      while (performance.now() < end);
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      return 'done'
+    })
+    await queue.start()
+    const result = await queue.enqueueAndWait('id', 1)
+    say([result, events])
+    await queue.stop()
+  `)
+  t.test('a handler that blocks the event loop for longer than its lease: a blocked event', async (t) => {
+    const ended = await child
+    t.equal(ended.code, 0)
+    const [result, events] = JSON.parse(ended.stdout)
+    t.equal(result, 'done')
+    t.ok(events.length >= 1)
+    t.strictSame(events[0], [true, 90])
+  })
+}

@@ -64,7 +64,9 @@ export class Ledger {
       return life
     }
     let life = this.#byIncarnation.get(after.spec.incarnation)
-    if (life === undefined || life.cancelledAt !== null) {
+    // A request that is sent twice and arrives after all is over makes the same record anew.
+    const anew = life !== undefined && life.record.spec.createdAt !== after.spec.createdAt
+    if (life === undefined || life.cancelledAt !== null || anew) {
       life = {
         id,
         incarnation: after.spec.incarnation,
@@ -97,8 +99,9 @@ export class Ledger {
     })
   }
 
-  #goneFrom({ record }: Life): number {
-    if (isTerminal(record)) return record.at
+  #goneFrom({ record, endedAt }: Life): number {
+    // A write that was slow may arrive past its own end.
+    if (isTerminal(record)) return Math.max(record.at, endedAt ?? 0)
     return record.inline ? record.at + record.spec.resultTTL : Number.POSITIVE_INFINITY
   }
 

@@ -85,7 +85,8 @@ export class Rows {
     if (!this.#push || to?.type !== 'job') return
     const { state } = to.record
     if (state === 'processing') return
-    const hint: Hint = state === 'completed' || state === 'failed' ? { type: 'settled', id: key } : { type: 'due', inMs: 0 }
+    const hint: Hint =
+      state === 'completed' || state === 'failed' ? { type: 'settled', id: key } : { type: 'due', inMs: 0 }
     for (const listener of this.listeners) listener(hint)
   }
 }

@@ -20,8 +20,8 @@ export interface Owner {
 
 class SimEvent {
   at: number
-  readonly tie: number
-  readonly order: number
+  tie: number
+  order: number
   readonly owner: Owner
   readonly run: () => void
   live = true
@@ -76,12 +76,16 @@ export class Scheduler {
     }
   }
 
-  /** A clock whose timers are the owner's. */
-  clock(owner: Owner, now: () => number = () => this.now): Clock {
+  /**
+   * A clock whose timers are the owner's.
+   *
+   * @param counted - whether they count as timers that the owner must not leave behind
+   */
+  clock(owner: Owner, counted: boolean, now: () => number = () => this.now): Clock {
     return {
       now,
       monotonic: () => this.now,
-      timer: (callback, ms): Timer => this.schedule(owner, ms, callback, true),
+      timer: (callback, ms): Timer => this.schedule(owner, ms, callback, counted),
     }
   }
 
@@ -146,6 +150,8 @@ export class Scheduler {
       if (owner.stalledUntil > event.at) {
         // In the order in which they would have come.
         event.at = owner.stalledUntil
+        event.tie = -1
+        event.order = this.#order++
         this.#push(event)
         continue
       }

@@ -29,6 +29,10 @@ export interface RigOptions {
   readonly leaseMs?: number
   /** A delay or TTL that is waited for, ms. Default: 1,000 in virtual time, 150 in real time. */
   readonly shortMs?: number
+  /** Turns of the event loop in which a storage call and what it sets off are done, in virtual time. Default 3. */
+  readonly turns?: number
+  /** Whether the storage answers and pushes at once, so that nothing waits for a poll. Default: if time is virtual. */
+  readonly prompt?: boolean
   /** How long the rig waits in real time for what must come, ms. Default 10,000. */
   readonly patienceMs?: number
 }
@@ -80,6 +84,7 @@ export interface Process {
 
 export class QueueRig {
   readonly virtual: boolean
+  readonly prompt: boolean
   readonly clock: Clock
   readonly leaseMs: number
   readonly shortMs: number
@@ -94,6 +99,7 @@ export class QueueRig {
     this.#options = options
     this.#made = made
     this.virtual = options.clock !== undefined
+    this.prompt = options.prompt ?? this.virtual
     this.clock = options.clock ?? systemClock
     this.leaseMs = options.leaseMs ?? (this.virtual ? 3_000 : 400)
     this.shortMs = options.shortMs ?? (this.virtual ? 1_000 : 150)
@@ -141,13 +147,28 @@ export class QueueRig {
   /** Lets `ms` go by. */
   async advance(ms: number): Promise<void> {
     const { clock } = this.#options
-    if (clock !== undefined) await clock.advance(ms)
-    else await new Promise((resolve) => setTimeout(resolve, ms))
+    if (clock === undefined) {
+      await new Promise((resolve) => setTimeout(resolve, ms))
+      return
+    }
+    const end = clock.monotonic() + ms
+    for (;;) {
+      await this.#settle()
+      const left = end - clock.monotonic()
+      const next = clock.nextInMs ?? left
+      await clock.advance(Math.max(0, Math.min(next, left)))
+      if (next >= left) break
+    }
+    await this.#settle()
+  }
+
+  #settle(times = 1): Promise<void> {
+    return settle(times * (this.#options.turns ?? 3))
   }
 
   /** Lets what is on its way arrive, without time going by where time is virtual. */
   async calm(): Promise<void> {
-    await settle(this.virtual ? 10 : 3)
+    await this.#settle(3)
     if (!this.virtual) await this.advance(Math.min(50, this.shortMs / 3))
   }
 
@@ -169,7 +190,7 @@ export class QueueRig {
     const deadline = performance.now() + patienceMs
     // Time stands still as long as something may yet happen without it.
     for (let round = 0; ; round++) {
-      if (clock !== undefined) await settle()
+      if (clock !== undefined) await this.#settle()
       if (await condition()) return
       if (performance.now() > deadline || round > 20_000) throw new Error(`waited in vain until ${what}`)
       if (clock === undefined) await this.advance(5)
@@ -200,11 +221,15 @@ export class QueueRig {
   }
 }
 
+/** For `todo`: a fault that is known and not mended yet; false under `ASKONCE_OPEN=1`, which runs the test all the same. */
+export function knownFault(fault: string): string | false {
+  return process.env['ASKONCE_OPEN'] === undefined ? fault : false
+}
+
 /** Each scenario as a subtest, on a rig of its own. */
 export function runScenarios(t: Test, scenarios: readonly Scenario[], options: () => RigOptions): void {
   for (const { name, run, open } of scenarios) {
-    const todo = open !== undefined && process.env['ASKONCE_OPEN'] === undefined ? open : false
-    t.test(name, { todo }, async (t) => {
+    t.test(name, { todo: open === undefined ? false : knownFault(open) }, async (t) => {
       const rig = await QueueRig.make(options())
       try {
         await run(t, rig)

@@ -16,7 +16,8 @@ export function faultyRecordStore(inner: RecordStore, options: NetworkOptions): 
 
   function answerOf(change: Change, answer: SwapAnswer): SwapAnswer {
     if (!answer.ok) return answer
-    if (network.roll('changeDoubt')) return { ok: false, error: new StorageError('made or not, says the fault injector') }
+    if (network.roll('changeDoubt'))
+      return { ok: false, error: new StorageError('made or not, says the fault injector') }
     // A removal that was sent twice can't be told from one that came too late: the contract wants an error there.
     if (!network.roll('changeEcho')) return answer
     if (change.to === null) return { ok: false, error: new StorageError('removed or not, says the fault injector') }

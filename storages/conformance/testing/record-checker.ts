@@ -92,7 +92,9 @@ export class RecordChecker {
       if (before !== null && lived) this.#removed(id, before)
       return
     }
-    if (before === null || before.spec.incarnation !== after.spec.incarnation) {
+    // The same enqueue may arrive twice, and the second time after the record's end: that makes it anew.
+    const anew = !lived && before !== null && before.spec.createdAt !== after.spec.createdAt
+    if (before === null || anew || before.spec.incarnation !== after.spec.incarnation) {
       if (lived) this.#failOf(id, 'no replacement', `${before.state} was replaced by ${after.state}`)
       else this.#created(after, decided)
       return
@@ -157,10 +159,12 @@ export class RecordChecker {
   #moved(before: OpenRecord, after: JobRecord, decided: DecidedIn, trueNow: number): void {
     const { id } = before.spec
     if (!isTerminal(after) && after.inline && !before.inline) this.#failOf(id, 'spec', 'became inline')
-    if (!isTerminal(after) && !sameEncoded(after.payload, before.payload)) this.#failOf(id, 'spec', 'its payload changed')
+    if (!isTerminal(after) && !sameEncoded(after.payload, before.payload))
+      this.#failOf(id, 'spec', 'its payload changed')
     if (after.attempts > before.spec.maxAttempts) this.#failOf(id, 'attempts', `${after.attempts} were made`)
     if (after.state === 'processing') {
-      if (before.state === 'processing' && before.generation === after.generation) this.#extended(before, after, decided)
+      if (before.state === 'processing' && before.generation === after.generation)
+        this.#extended(before, after, decided)
       else this.#granted(before, after, decided, trueNow)
       return
     }
@@ -203,13 +207,15 @@ export class RecordChecker {
 
   #mustBeDue(before: OpenRecord, { hi }: DecidedIn, what: string): void {
     const dueAt = before.state === 'processing' ? before.at + this.#graceMs : before.at
-    if (dueAt > hi) this.#failOf(before.spec.id, 'one lease', `${what} while ${before.state}, ${dueAt - hi} ms too early`)
+    if (dueAt > hi)
+      this.#failOf(before.spec.id, 'one lease', `${what} while ${before.state}, ${dueAt - hi} ms too early`)
   }
 
   /** A lease must end when it was asked to. */
   #leasedUntil(after: ProcessingRecord, { lo, hi }: DecidedIn): void {
     const lengths = this.asked.leases.get(after.generation)
-    if (lengths === undefined) this.#failOf(after.spec.id, 'fencing', 'was leased to a generation that nobody asked for')
+    if (lengths === undefined)
+      this.#failOf(after.spec.id, 'fencing', 'was leased to a generation that nobody asked for')
     else if (!lengths.some((leaseMs) => after.at - leaseMs >= lo && after.at - leaseMs <= hi)) {
       this.#failOf(after.spec.id, 'expiry', `its lease ends at ${after.at}, decided between ${lo} and ${hi}`)
     }

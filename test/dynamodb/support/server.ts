@@ -4,11 +4,13 @@
  * @module
  */
 
-import type { Server } from 'node:http'
+import type { RequestListener, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { DynamoDBClientConfig } from '@aws-sdk/client-dynamodb'
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import dynalite from 'dynalite'
+import type { Wire } from './wire.ts'
+import { wired } from './wire.ts'
 
 /** How clients reach a server of the tests: with credentials that are no secret, so that no others are looked for. */
 export function clientConfig(endpoint: string): DynamoDBClientConfig {
@@ -22,18 +24,25 @@ export function clientConfig(endpoint: string): DynamoDBClientConfig {
 /** A server. */
 export class LocalDynamoDB {
   readonly endpoint: string
+  /** What is done to requests and answers on their way. */
+  readonly wire: Wire
   readonly #server: Server
   readonly #clients: DynamoDBClient[] = []
 
-  private constructor(server: Server) {
+  private constructor(server: Server, wire: Wire) {
     this.#server = server
+    this.wire = wire
     this.endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   }
 
   static async start(): Promise<LocalDynamoDB> {
     const server = dynalite({ createTableMs: 0, deleteTableMs: 0, updateTableMs: 0 })
+    const [listener] = server.listeners('request') as RequestListener[]
+    const between = wired(listener!)
+    server.removeAllListeners('request')
+    server.on('request', between.listener)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
-    return new LocalDynamoDB(server)
+    return new LocalDynamoDB(server, between.wire)
   }
 
   /** A client; ended with the server. */

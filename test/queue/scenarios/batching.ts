@@ -47,14 +47,14 @@ export const batching: readonly Scenario[] = [
         sizes.reduce((sum, size) => sum + size, 0),
         25,
       )
-      if (rig.virtual) t.strictSame(sizes, [10, 10, 5])
+      if (rig.prompt) t.strictSame(sizes, [10, 10, 5])
       t.equal(queue.counters.executed, 25)
     },
   },
   {
     name: 'the first job waits waitMs for company, no longer; a full batch does not wait',
     async run(t, rig) {
-      if (!rig.virtual) return
+      if (!rig.prompt) return
       const calls: [number, number][] = []
       const queue = await batcher(
         rig,

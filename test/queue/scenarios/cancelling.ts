@@ -86,8 +86,10 @@ export const cancelling: readonly Scenario[] = [
       })
       await rig.calm()
       const kinds = new Set(statuses.values())
-      t.ok(kinds.has('cancelled'), 'some were cancelled')
-      t.ok(kinds.has('processing') || kinds.has('completed'), 'some were too late')
+      if (rig.prompt) {
+        t.ok(kinds.has('cancelled'), 'some were cancelled')
+        t.ok(kinds.has('processing') || kinds.has('completed'), 'some were too late')
+      }
       for (const [id, status] of statuses) {
         if (ran.has(id) === (status === 'cancelled')) t.fail(`${id}: ${status}, ran: ${ran.has(id)}`)
       }

@@ -99,6 +99,7 @@ export const hooks: readonly Scenario[] = [
       t.equal(await rig.drive(worker.enqueueAndWait('good', 'good')), 'refined')
       const error = await rig.refusal(worker.enqueueAndWait('bad', 'bad'))
       t.match(error.cause, { name: 'TypeError', message: 'refined', code: 'E_FINE' })
+      await rig.until('all are told', () => events.length === 2)
       t.strictSame(events, ['refined', 'refined'])
       t.equal(await rig.drive(worker.run('inline', 'x', async () => 'raw')), 'refined', 'of inline runs, too')
     },

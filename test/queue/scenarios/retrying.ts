@@ -76,7 +76,9 @@ export const retrying: readonly Scenario[] = [
   {
     name: 'a policy that throws or answers nonsense is told as an error; the job gets its further attempts',
     async run(t, rig) {
-      const answers = [Number.NaN, -1, Number.POSITIVE_INFINITY, 'soon', undefined, 2 ** 53, {}, 0.5, 0]
+      const all = [Number.NaN, -1, Number.POSITIVE_INFINITY, 'soon', undefined, 2 ** 53, {}, 0.5, 0]
+      // Each nonsense costs a second, which real time has few of.
+      const answers = rig.virtual ? all : [Number.NaN, 0]
       const worker = await rig.worker<number, string>(
         async ({ attempts }) => {
           if (attempts <= answers.length + 1) throw new Error('again')
@@ -91,7 +93,7 @@ export const retrying: readonly Scenario[] = [
         },
       )
       t.equal(await rig.drive(worker.enqueueAndWait('id', 1, { timeout: 1_000_000 })), 'at last')
-      t.equal(rig.takeErrors().length, 8)
+      t.equal(rig.takeErrors().length, rig.virtual ? 8 : 2)
     },
   },
   {
@@ -132,6 +134,7 @@ export const retrying: readonly Scenario[] = [
           { storage, retry: () => 1, name: String(rule) },
         )
         t.equal(await rig.drive(worker.enqueueAndWait('id', 1, { timeout: 1_000_000 })), 'done')
+        await rig.until('the worker knows', () => worker.counters.completed === 1)
         t.strictSame(seen, [1, 2, 3])
         t.equal(rig.takeErrors().length, 2 * times)
         t.match(worker.counters, { executed: 3, retried: 2, completed: 1, stale_ignored: 0 })
@@ -206,14 +209,18 @@ export const retrying: readonly Scenario[] = [
     async run(t, rig) {
       const handler = new ManualHandler<number, string>()
       const worker = await rig.worker<number, string>(handler.handle, { concurrency: 3 })
+      let holds = 0
+      worker.on('held', () => {
+        holds++
+      })
       const waits = ['long', 'short', 'running'].map((id) => worker.enqueueAndWait(id, 1, { timeout: 1_000_000 }))
       await rig.until('they start', () => handler.calls.length === 3)
       const end = (id: string) => handler.calls.findLast(({ job }) => job.id === id)!.end
       const heldAt = rig.clock.monotonic()
       end('long').fail(new RateLimitedError(rig.shortMs * 4))
-      await rig.until('it is held', () => worker.counters.held === 1)
+      await rig.until('it is held', () => holds === 1)
       end('short').fail(new RateLimitedError(1))
-      await rig.until('it is held', () => worker.counters.held === 2)
+      await rig.until('it is held', () => holds === 2)
       t.equal(handler.calls[2]!.job.signal.aborted, false)
       end('running').open('fine')
       t.equal(await rig.drive(waits[2]!), 'fine')

@@ -1,7 +1,7 @@
 /** A storage in trouble, call by call: no job is lost, none runs twice at once, whoever asked is told. */
 
 import { TooLargeError } from '../../../src/errors.ts'
-import { gate, type Scenario } from '../../support/queue-rig.ts'
+import { gate, ManualHandler, type Process, type Scenario } from '../../support/queue-rig.ts'
 import { Seeded } from '../../support/seeded.ts'
 import { failAfter, failBefore, type Operation, outage, type Rule, refusal } from '../support/faulty-storage.ts'
 
@@ -141,6 +141,97 @@ export const trouble: readonly Scenario[] = [
       )
       t.equal(rig.takeErrors().length, 1)
       t.match(queue.counters, { completed: 4, failed: 1, executed: 5 })
+    },
+  },
+  {
+    name: 'case 9: workers killed in mid-job again and again: all jobs complete, each once',
+    async run(t, rig) {
+      const asker = await rig.queue<number, string>()
+      const completions = new Map<string, number>()
+      const ids = Array.from({ length: 30 }, (_, n) => `id-${n}`)
+      await rig.drive(asker.enqueueMany(ids.map((id, n) => ({ id, payload: n, maxAttempts: 1_000 }))))
+      const dead: { process: Process; handler: ManualHandler<number, string> }[] = []
+      for (let life = 0; life < (rig.virtual ? 12 : 2); life++) {
+        const process = await rig.process()
+        const handler = new ManualHandler<number, string>()
+        const worker = await rig.worker(handler.handle, { ...process, concurrency: 5 })
+        worker.on('completed', ({ id }) => completions.set(id, (completions.get(id) ?? 0) + 1))
+        await rig.until('it has work', () => handler.calls.length >= 5)
+        for (const { job, end } of handler.calls.slice(0, 2)) end.open(job.id)
+        await rig.until('some complete', () => worker.counters.completed >= 2)
+        process.clock.stall()
+        process.storage.down()
+        dead.push({ process, handler })
+      }
+      const last = await rig.worker<number, string>(async ({ id }) => id, { concurrency: 5 })
+      last.on('completed', ({ id }) => completions.set(id, (completions.get(id) ?? 0) + 1))
+      const answers = await rig.drive(
+        Promise.all(ids.map((id, n) => asker.enqueueAndWait(id, n, { timeout: 10_000_000 }))),
+      )
+      t.strictSame(answers, ids)
+      await rig.until('all are told', () => completions.size === ids.length)
+      t.ok([...completions.values()].every((count) => count === 1))
+      for (const { process, handler } of dead) {
+        process.storage.up()
+        process.clock.resume()
+        for (const { end } of handler.calls) end.fail(new Error('late'))
+      }
+      await rig.calm()
+      t.ok([...completions.values()].every((count) => count === 1))
+      rig.takeErrors()
+    },
+  },
+  {
+    name: 'case 46: the process dies before or after each step of enqueue, complete, retry: the id is usable afterwards',
+    async run(t, rig) {
+      for (const step of ['enqueue', 'complete', 'retry'] as const) {
+        for (const [when, rule] of [
+          ['before', failBefore()],
+          ['after', failAfter()],
+        ] as const) {
+          const name = `${step} ${when}`
+          const process = await rig.process()
+          const die: Rule = async (call) => {
+            process.clock.stall()
+            try {
+              return await rule(call)
+            } finally {
+              process.storage.down()
+            }
+          }
+          const doomed = await rig.queue<number, string>({ ...process, name, retry: () => 1 })
+          if (step === 'enqueue') {
+            process.storage.on('enqueue', die)
+            await rig.refusal(doomed.enqueue('id', 1))
+          } else {
+            await rig.drive(doomed.enqueue('id', 1))
+            doomed.execute(async () => {
+              process.storage.on('settle', die)
+              if (step === 'retry') throw new Error('again')
+              return 'doomed'
+            })
+            await rig.drive(doomed.start())
+            await rig.until('it is dead', () => process.storage.count('settle') > 0)
+          }
+          await rig.calm()
+          const next = await rig.worker<number, string>(async ({ attempts }) => `attempt ${attempts}`, { name })
+          const { status } = await rig.drive(next.enqueue('id', 1))
+          const answer = await rig.drive(next.enqueueAndWait('id', 1, { timeout: 1_000_000 }))
+          const expected = {
+            'enqueue before': ['queued', 'attempt 1'],
+            'enqueue after': ['duplicate', 'attempt 1'],
+            'complete before': ['duplicate', 'attempt 2'],
+            'complete after': ['completed', 'doomed'],
+            'retry before': ['duplicate', 'attempt 2'],
+            'retry after': ['duplicate', 'attempt 2'],
+          }[name]
+          t.strictSame([status, answer], expected, name)
+          process.storage.up()
+          process.clock.resume()
+          await rig.calm()
+          rig.takeErrors()
+        }
+      }
     },
   },
   {

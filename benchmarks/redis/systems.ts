@@ -1,0 +1,222 @@
+/**
+ * The systems that are measured, each behind the same few calls: askonce, its floor, and the peers.
+ *
+ * @module
+ */
+
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { Queue } from '../../src/index.ts'
+import { RedisStorage } from '../../storages/redis/index.ts'
+import { floor } from './floor.ts'
+
+export interface Payload {
+  vin: string
+}
+
+export const payload: Payload = { vin: '1HGCM82633A004352' }
+export const result = { make: 'HONDA', model: 'Accord' }
+
+/** One queue of a system: a producer, and a worker once it is started. */
+export interface Session {
+  enqueue(id: string): Promise<unknown>
+  /** Enqueues an id that has completed, and reads its result where the system can. */
+  duplicate(id: string): Promise<unknown>
+  /** Enqueues and waits for the result. */
+  wait(id: string): Promise<unknown>
+  /** Starts a worker; `onRun` is called in each job, and may be awaited for. */
+  work(concurrency: number, onRun: () => unknown): Promise<void>
+  /** Jobs that ended so far: stored as completed. */
+  completed(): number
+  close(): Promise<void>
+}
+
+export interface System {
+  readonly name: string
+  readonly version: string
+  open(url: string, name: string): Promise<Session>
+}
+
+const root = process.cwd()
+const folder = path.join(root, 'benchmarks', 'redis')
+
+function versionOf(file: string): string {
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
+}
+
+const askonce: System = {
+  name: 'askonce',
+  version: versionOf(path.join(root, 'package.json')),
+  async open(url, name) {
+    const make = (concurrency: number) =>
+      new Queue<Payload, unknown>({ storage: new RedisStorage({ url }), name, concurrency })
+    const producer = make(1)
+    await producer.start()
+    let worker: Queue<Payload, unknown> | null = null
+    return {
+      enqueue: (id) => producer.enqueue(id, payload),
+      duplicate: (id) => producer.enqueue(id, payload),
+      wait: (id) => producer.enqueueAndWait(id, payload),
+      async work(concurrency, onRun) {
+        worker = make(concurrency)
+        worker.execute(async () => {
+          await onRun()
+          return result
+        })
+        await worker.start()
+      },
+      completed: () => worker?.counters.completed ?? 0,
+      async close() {
+        await worker?.stop()
+        await producer.stop()
+      },
+    }
+  },
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the peers' types are not installed with ours
+type Peer = any
+
+/** Imports a peer from the benchmark's own packages; null where it is not installed or this Node can't run it. */
+async function peer(name: string): Promise<{ module: Record<string, Peer>; version: string } | string> {
+  const manifest = path.join(folder, 'node_modules', name, 'package.json')
+  if (!existsSync(manifest)) return `${name}: not installed (npm install --prefix benchmarks/redis)`
+  try {
+    const resolved = createRequire(path.join(folder, 'package.json')).resolve(name)
+    return { module: await import(pathToFileURL(resolved).href), version: versionOf(manifest) }
+  } catch (error) {
+    return `${name} ${versionOf(manifest)}: does not run on Node ${process.versions.node}: ${(error as Error).message.split('\n')[0]}`
+  }
+}
+
+function bullmq({ module, version }: { module: Record<string, Peer>; version: string }): System {
+  return {
+    name: 'bullmq',
+    version,
+    async open(url, name) {
+      const { hostname: host, port } = new URL(url)
+      const connection = { host, port: Number(port) }
+      const queue = new module['Queue'](name, { connection })
+      const events = new module['QueueEvents'](name, { connection })
+      await Promise.all([queue.waitUntilReady(), events.waitUntilReady()])
+      const add = (id: string) => queue.add('job', payload, { jobId: id, removeOnComplete: { age: 3_600 } })
+      let worker: Peer = null
+      let completed = 0
+      return {
+        enqueue: add,
+        duplicate: async (id) => {
+          await add(id)
+          return (await module['Job'].fromId(queue, id)).returnvalue
+        },
+        wait: async (id) => (await add(id)).waitUntilFinished(events, 60_000),
+        async work(concurrency, onRun) {
+          const handler = async () => {
+            await onRun()
+            return result
+          }
+          worker = new module['Worker'](name, handler, { connection, concurrency })
+          worker.on('completed', () => completed++)
+          await worker.waitUntilReady()
+        },
+        completed: () => completed,
+        async close() {
+          await worker?.close()
+          await events.close()
+          await queue.close()
+        },
+      }
+    },
+  }
+}
+
+function beeQueue({ module, version }: { module: Record<string, Peer>; version: string }): System {
+  const Bee = module['default']
+  return {
+    name: 'bee-queue',
+    version,
+    async open(url, name) {
+      const producer = new Bee(name, { redis: { url }, isWorker: false })
+      await producer.ready()
+      const make = (id: string) => producer.createJob(payload).setId(id)
+      let worker: Peer = null
+      let completed = 0
+      return {
+        enqueue: (id) => make(id).save(),
+        duplicate: (id) => make(id).save(),
+        wait: (id) =>
+          new Promise((resolve, reject) => {
+            const job = make(id)
+            job.on('succeeded', resolve)
+            job.save().catch(reject)
+          }),
+        async work(concurrency, onRun) {
+          worker = new Bee(name, { redis: { url }, getEvents: false })
+          worker.on('succeeded', () => completed++)
+          await worker.ready()
+          worker.process(concurrency, async () => {
+            await onRun()
+            return result
+          })
+        },
+        completed: () => completed,
+        async close() {
+          await worker?.close(5_000)
+          await producer.close(5_000)
+        },
+      }
+    },
+  }
+}
+
+function platformatic({ module, version }: { module: Record<string, Peer>; version: string }): System {
+  return {
+    name: '@platformatic/job-queue',
+    version,
+    async open(url, name) {
+      const make = (concurrency: number) =>
+        new module['Queue']({ storage: new module['RedisStorage']({ url, keyPrefix: `${name}:` }), concurrency })
+      const producer = make(1)
+      await producer.start()
+      let worker: Peer = null
+      let completed = 0
+      return {
+        enqueue: (id) => producer.enqueue(id, payload),
+        duplicate: (id) => producer.enqueue(id, payload),
+        wait: (id) => producer.enqueueAndWait(id, payload, { timeout: 60_000 }),
+        async work(concurrency, onRun) {
+          worker = make(concurrency)
+          worker.on('completed', () => completed++)
+          worker.execute(async () => {
+            await onRun()
+            return result
+          })
+          await worker.start()
+        },
+        completed: () => completed,
+        async close() {
+          await worker?.stop()
+          await producer.stop()
+        },
+      }
+    },
+  }
+}
+
+/** All systems that can be run here; what can't says why. */
+export async function systems(): Promise<{ systems: System[]; skipped: string[] }> {
+  const found: System[] = [floor, askonce]
+  const skipped: string[] = []
+  const peers = [
+    ['bullmq', bullmq],
+    ['bee-queue', beeQueue],
+    ['@platformatic/job-queue', platformatic],
+  ] as const
+  for (const [name, make] of peers) {
+    const loaded = await peer(name)
+    if (typeof loaded === 'string') skipped.push(loaded)
+    else found.push(make(loaded))
+  }
+  return { systems: found, skipped }
+}

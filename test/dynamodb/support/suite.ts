@@ -1,0 +1,50 @@
+/**
+ * The conformance suite as the DynamoDB tests run it: each case under a key prefix of its own, on a virtual clock.
+ *
+ * @module
+ */
+
+import type { ConformanceOptions } from '../../../storages/conformance/index.ts'
+import { VirtualClock } from '../../../storages/conformance/index.ts'
+import type { DynamoDBStorageOptions } from '../../../storages/dynamodb/index.ts'
+import { DynamoDBStorage } from '../../../storages/dynamodb/index.ts'
+import type { DynamoDBClientLike } from '../../../storages/dynamodb/calls.ts'
+
+/** What the suite adds to a lease's end, ms: small, as the suite waits for it. */
+export const graceMs = 7
+
+export interface World {
+  readonly tableName: string
+  /** A client for each storage: another process has another one. */
+  readonly client: () => DynamoDBClientLike
+  readonly options?: Partial<DynamoDBStorageOptions>
+}
+
+/** Makes the table, and what the suite needs. */
+export async function suiteOptions(world: World): Promise<Omit<ConformanceOptions, 'test'>> {
+  const { tableName, client, options = {} } = world
+  const clock = new VirtualClock()
+  const prefixes = new WeakMap<object, string>()
+  const make = (keyPrefix: string): DynamoDBStorage => {
+    const storage = new DynamoDBStorage({
+      ...(options.table === undefined ? { tableName } : {}),
+      client: client(),
+      keyPrefix,
+      clock,
+      holdCache: 0,
+      grace: graceMs,
+      ...options,
+    })
+    prefixes.set(storage, keyPrefix)
+    return storage
+  }
+  await make('table').createTable()
+  let cases = 0
+  return {
+    create: async () => make(`case ${cases++}`),
+    createShared: async (storage) => make(prefixes.get(storage) as string),
+    advance: (ms) => clock.advance(ms),
+    graceMs,
+    note: () => {},
+  }
+}
