@@ -42,6 +42,8 @@ export class DueClaims {
   readonly #options: DueClaimsOptions
   #waiting: Wish[] = []
   #busy = false
+  /** Whether the last look found something. */
+  #found = false
 
   constructor(options: DueClaimsOptions) {
     this.#options = options
@@ -119,8 +121,11 @@ export class DueClaims {
       heldUntil = hold.remembered() ?? 0
       // A namespace that is known to be held needs no look; one that is not known to be is looked at meanwhile.
       const looking = heldUntil > clock.now() ? [] : due.next(wanted())
-      const [until, first] = await Promise.all([hold.until(), looking])
-      heldUntil = until
+      // An idle queue's looks find nothing; where a hold may be noticed late, they need not ask for one each time.
+      const idle = hold.cached && !this.#found
+      const [until, first] = idle ? [null, await looking] : await Promise.all([hold.until(), looking])
+      this.#found = first.length > 0
+      heldUntil = until ?? (this.#found ? await hold.until() : heldUntil)
       let items = heldUntil > clock.now() ? [] : first
       heldBack = items.length < first.length
       while (items.length > 0 && problem === null) {
@@ -135,9 +140,9 @@ export class DueClaims {
     const ends = wishes.flatMap(({ jobs }) =>
       jobs.map((job) => claimableFrom(job, graceMs) ?? Number.POSITIVE_INFINITY),
     )
-    const nextAt =
-      due.left || heldBack ? now : ends.reduce((a, b) => Math.min(a, b), due.nextAt ?? Number.POSITIVE_INFINITY)
-    const nextInMs = nextAt === Number.POSITIVE_INFINITY ? null : Math.max(0, nextAt - now)
+    // Where the store can't tell what comes next, the ends of the leases just made say nothing about the rest.
+    const nextAt = due.left || heldBack ? now : due.nextAt === null ? null : Math.min(due.nextAt, ...ends)
+    const nextInMs = nextAt === null ? null : Math.max(0, nextAt - now)
     const heldForMs = Math.max(0, heldUntil - now)
     for (const { jobs, exhausted, resolve, reject } of wishes) {
       // Leases that were made must be told of: without that they would have to run out.

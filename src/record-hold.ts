@@ -28,6 +28,11 @@ export class HoldKeeper {
     this.#options = options
   }
 
+  /** Whether what was read is believed for a while. */
+  get cached(): boolean {
+    return this.#options.cacheMs > 0
+  }
+
   /** Until when the namespace is held, ms since 1970; 0 if it is not. */
   async until(): Promise<number> {
     return this.remembered() ?? this.#remember((await this.#load())?.heldUntil ?? 0)

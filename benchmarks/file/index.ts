@@ -49,15 +49,21 @@ async function fill(handle: StorageHandle, from: number, count: number): Promise
   }
 }
 
-/** Runs `jobs` jobs, `concurrency` at a time; answers ms. */
-async function timed(jobs: number, concurrency: number, job: (index: number) => Promise<void>): Promise<number> {
+/** Runs `jobs` jobs, `concurrency` at a time. */
+async function timed(
+  jobs: number,
+  concurrency: number,
+  job: (index: number) => Promise<void>,
+): Promise<Omit<Measured, 'calls'>> {
   let next = 0
   const lane = async () => {
     while (next < jobs) await job(next++)
   }
+  const cpuBegun = process.cpuUsage()
   const begun = performance.now()
   await Promise.all(Array.from({ length: concurrency }, lane))
-  return performance.now() - begun
+  const { user, system } = process.cpuUsage(cpuBegun)
+  return { jobsPerSecond: (jobs / (performance.now() - begun)) * 1_000, cpu: (user + system) / jobs }
 }
 
 /** A whole job through the handle: three calls, as a client without any batching of its own makes them. */
@@ -74,6 +80,8 @@ function wholeJob(handle: StorageHandle, round: number): (index: number) => Prom
 
 interface Measured {
   readonly jobsPerSecond: number
+  /** Microseconds of processor time a job, the kernel's part included. Steadier than a disk that others use, too. */
+  readonly cpu: number
   readonly calls: ReadonlyMap<string, number>
 }
 
@@ -85,11 +93,11 @@ async function ours(durability: Durability, depth: number, concurrency: number, 
   await fill(handle, 0, depth)
   await timed(Math.ceil(jobs / 10), concurrency, wholeJob(handle, 0))
   counts.clear()
-  const ms = await timed(jobs, concurrency, wholeJob(handle, 1))
+  const measured = await timed(jobs, concurrency, wholeJob(handle, 1))
   const calls = new Map([...counts].map(([name, count]) => [name, count / jobs]))
   await handle.close()
   remove()
-  return { jobsPerSecond: (jobs / ms) * 1_000, calls }
+  return { ...measured, calls }
 }
 
 async function baseline(
@@ -97,13 +105,13 @@ async function baseline(
   durability: Durability,
   concurrency: number,
   jobs: number,
-): Promise<number> {
+): Promise<Omit<Measured, 'calls'>> {
   const { path: basePath, remove } = folder()
   const made = await make(basePath, durability === 'fsync', payload)
-  const ms = await timed(jobs, concurrency, (index) => made.job(index))
+  const measured = await timed(jobs, concurrency, (index) => made.job(index))
   await made.close()
   remove()
-  return (jobs / ms) * 1_000
+  return measured
 }
 
 /** Jobs for one measurement: enough to last, few enough to end. */
@@ -113,40 +121,38 @@ function jobsFor(durability: Durability, concurrency: number): number {
 }
 
 async function throughput(depths: readonly number[]): Promise<void> {
+  type Figures = Omit<Measured, 'calls'>
+  const middle = (figures: readonly Figures[], of: keyof Figures) => spread(figures.map((made) => made[of])).median
   for (const durability of ['fsync', 'os'] as const) {
     const rows: string[][] = []
     for (const concurrency of [1, 8, 64]) {
       const jobs = jobsFor(durability, concurrency)
-      const loop: number[] = []
-      const atomic: number[] = []
-      const own = depths.map((): number[] => [])
+      const loop: Figures[] = []
+      const atomic: Figures[] = []
+      const own = depths.map((): Figures[] => [])
       // Alternating, so that a disk that changes its pace does so for all.
       for (let round = 0; round < rounds; round++) {
         loop.push(await baseline(appendLoop, durability, concurrency, jobs))
         atomic.push(await baseline(atomicWrites, durability, concurrency, Math.ceil(jobs / 20)))
         for (const [index, depth] of depths.entries()) {
-          own[index]?.push((await ours(durability, depth, concurrency, jobs)).jobsPerSecond)
+          own[index]?.push(await ours(durability, depth, concurrency, jobs))
         }
       }
-      const a = spread(loop).median
-      const b = spread(atomic).median
-      const first = spread(own[0] ?? []).median
-      rows.push([`(a) append loop, ${concurrency} in flight`, figure(a), '', '', ''])
-      rows.push([`(b) write-file-atomic, ${concurrency} in flight`, figure(b), '', '', ''])
+      const a = middle(loop, 'jobsPerSecond')
+      const b = middle(atomic, 'jobsPerSecond')
+      const row = (name: string, figures: readonly Figures[]): string[] => {
+        const { median, min, max } = spread(figures.map(({ jobsPerSecond }) => jobsPerSecond))
+        const cells = [name, `${figure(median)} (${figure(min)}–${figure(max)})`]
+        return [...cells, `${figure(median / a)}x`, `${figure(median / b)}x`, figure(middle(figures, 'cpu'))]
+      }
+      rows.push(row(`(a) append loop, ${concurrency} in flight`, loop))
+      rows.push(row(`(b) write-file-atomic, ${concurrency} in flight`, atomic))
       for (const [index, depth] of depths.entries()) {
-        const { median, min, max } = spread(own[index] ?? [])
-        rows.push([
-          `askonce, ${depth.toLocaleString('en-US')} queued, ${concurrency} in flight`,
-          `${figure(median)} (${figure(min)}–${figure(max)})`,
-          `${figure(median / a)}x`,
-          `${figure(median / b)}x`,
-          `${figure(first / median)}x`,
-        ])
+        rows.push(row(`askonce, ${depth.toLocaleString('en-US')} queued, ${concurrency} in flight`, own[index] ?? []))
       }
     }
     console.log(`\n## Whole jobs a second, durability '${durability}'\n`)
-    const cost = `cost against ${depths[0]?.toLocaleString('en-US')} queued`
-    console.log(table(['', 'jobs/s', 'of (a)', 'of (b)', cost], rows))
+    console.log(table(['', 'jobs/s', 'of (a)', 'of (b)', 'CPU us/job'], rows))
   }
 }
 

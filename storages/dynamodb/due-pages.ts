@@ -79,9 +79,9 @@ export class DuePages<E extends Entry> {
 
   /**
    * At most `limit` entries that are due at `now`, at random from what was found; and when to look again: at `now` if more
-   * are due, else when the next seen becomes due, else when what was not looked at may.
+   * are due, else when the next seen becomes due, else when what was not looked at may; null without looking ahead.
    */
-  async find(limit: number, now: number, shards: number): Promise<{ entries: E[]; nextAt: number }> {
+  async find(limit: number, now: number, shards: number): Promise<{ entries: E[]; nextAt: number | null }> {
     const found: E[] = []
     let nextAt = now + this.#lookaheadMs
     const first = Math.floor(this.#random() * shards)
@@ -94,7 +94,7 @@ export class DuePages<E extends Entry> {
     }
     // A shard that was not looked into may have what is due, too.
     if (found.length > limit || count < shards) nextAt = now
-    return { entries: this.#pick(found, limit), nextAt }
+    return { entries: this.#pick(found, limit), nextAt: this.#lookaheadMs === 0 ? null : nextAt }
   }
 
   /** What of one shard is due, when the next there becomes so, and whether more may be due. */

@@ -212,7 +212,7 @@ export class DynamoDBStorage implements Storage {
       sweeper,
       clock,
       graceMs,
-      lookaheadMs: this.#settings.pollMs.max,
+      lookaheadMs: this.#settings.lookaheadMs,
       random,
       counters: this.#counters,
       dueName: this.#names.due,

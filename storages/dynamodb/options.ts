@@ -67,6 +67,11 @@ export interface DynamoDBStorageOptions {
   readonly sweep?: 'auto' | 'ttl' | 'scan'
   /** How often an idle queue looks: from `min` growing by half each time to `max`, jittered, ms. Default: 50 to 5,000. */
   readonly poll?: { readonly min?: number; readonly max?: number }
+  /**
+   * How far a look for work looks ahead, ms, so that what becomes due meanwhile is begun on time, whoever enqueued it. As the
+   * index lags, it is a hint. Default: `poll.max`; 0: not at all.
+   */
+  readonly lookahead?: number
   /** How long the hold of a queue may be remembered, ms: others' holds are noticed that much later. Default: 1,000; 0: not at all. */
   readonly holdCache?: number
   /** How long a request may take, the SDK's repetitions included, ms. Default: 10,000. */
@@ -103,6 +108,7 @@ export interface Settings {
   readonly compressFromBytes: number | null
   readonly sweep: 'auto' | 'ttl' | 'scan'
   readonly pollMs: { readonly min: number; readonly max: number }
+  readonly lookaheadMs: number
   readonly holdCacheMs: number
   readonly requestTimeoutMs: number
   readonly throttleTimeoutMs: number
@@ -143,6 +149,8 @@ export function settingsOf(options: DynamoDBStorageOptions): Settings {
   const { min = 50, max = Math.max(5_000, poll.min ?? 0) } = poll
   guardDuration('options.poll.min', min, limits.timerMsMax)
   guardInteger('options.poll.max', max, min, limits.timerMsMax)
+  const { lookahead = max } = options
+  guardInteger('options.lookahead', lookahead, 0, limits.timerMsMax)
   guardInteger('options.holdCache', holdCache, 0, limits.timerMsMax)
   const { requestTimeout = 10_000, throttleTimeout = 20_000, requestsMax = 40, random = Math.random } = options
   guardDuration('options.requestTimeout', requestTimeout, limits.timerMsMax)
@@ -159,6 +167,7 @@ export function settingsOf(options: DynamoDBStorageOptions): Settings {
     compressFromBytes: compressFrom(compress),
     sweep,
     pollMs: Object.freeze({ min, max }),
+    lookaheadMs: lookahead,
     holdCacheMs: holdCache,
     requestTimeoutMs: requestTimeout,
     throttleTimeoutMs: throttleTimeout,

@@ -86,6 +86,20 @@ export function createSubscriber(client: RedisClient, connectTimeoutMs: number, 
   return made as OwnClient
 }
 
+/**
+ * Gives a connection up that is made but does not become ready in time. ioredis waits for ever for the first replies, and
+ * calls on such a client are refused at once, so that no time-out of theirs would do it.
+ */
+export function boundHandshake(client: OwnClient, timeoutMs: number): void {
+  let timer: NodeJS.Timeout | undefined
+  const clear = () => clearTimeout(timer)
+  client.on('connect', () => {
+    clear()
+    timer = setTimeout(() => client.disconnect(true), timeoutMs).unref()
+  })
+  for (const event of ['ready', 'close', 'end']) client.on(event, clear)
+}
+
 /** Refuses what is not a client. */
 export function guardClient(client: unknown): asserts client is RedisClient {
   const { evalsha, eval: evaluate, duplicate } = (client ?? {}) as Partial<Record<keyof RedisClient, unknown>>

@@ -8,7 +8,7 @@
 import { StorageError } from '../../src/errors.ts'
 import { limits } from '../../src/limits.ts'
 import type { OwnClient, RedisClient } from './client.ts'
-import { createClient } from './client.ts'
+import { boundHandshake, createClient } from './client.ts'
 import type { Fault } from './faults.ts'
 import { faultOf, storageError } from './faults.ts'
 import type { Script } from './scripts/index.ts'
@@ -46,6 +46,7 @@ export class Connection {
     connection.#own = own
     // Every call tells of its own failure; without a listener ioredis would print them.
     own.on('error', () => {})
+    boundHandshake(own, connectTimeoutMs)
     own.connect().catch(() => {})
     return connection
   }

@@ -5,7 +5,7 @@
  */
 
 import type { OwnClient, RedisClient } from './client.ts'
-import { createSubscriber } from './client.ts'
+import { boundHandshake, createSubscriber } from './client.ts'
 import { scrubbed } from './faults.ts'
 
 const closedText = 'the connection was closed'
@@ -29,7 +29,11 @@ export class Subscriber {
   #lastError = closedText
 
   constructor(client: RedisClient, connectTimeoutMs: number, random: () => number) {
-    this.#make = () => createSubscriber(client, connectTimeoutMs, random)
+    this.#make = () => {
+      const made = createSubscriber(client, connectTimeoutMs, random)
+      boundHandshake(made, connectTimeoutMs)
+      return made
+    }
     this.#client = this.#connect()
   }
 

@@ -26,15 +26,23 @@ async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
 }
 
+/** Calls that are not answered yet. */
+let underWay = 0
+
 /** Takes some turns of the event loop each way, so that calls overlap and overtake one another. */
 function remote(inner: Storage): Storage {
   const storage = new FaultyStorage(inner, { gather: 'macrotask', push: false, pollMs: { min: 20, max: 200 } })
   const pass = storage.do.bind(storage)
   storage.do = async (operation, call) => {
-    await turns(seeded.below(4))
-    const reply = await pass(operation, call)
-    await turns(seeded.below(4))
-    return reply
+    underWay++
+    try {
+      await turns(seeded.below(4))
+      const reply = await pass(operation, call)
+      await turns(seeded.below(4))
+      return reply
+    } finally {
+      underWay--
+    }
   }
   storage.onHint = (hint) => (seeded.chance(0.5) ? [hint] : [])
   return storage
@@ -46,6 +54,7 @@ function options(): RigOptions {
   return {
     clock,
     turns: 10,
+    busy: () => underWay > 0,
     prompt: false,
     makeStorage: async () => ({ storage: remote(memory), another: async () => remote(memory) }),
   }

@@ -13,7 +13,7 @@ t.test(
     t.equal(report.lost, 0, 'lost')
     t.equal(report.settledTwice, 0, 'settled twice')
     t.equal(report.stalls, 0, 'stalls')
-  t.ok(report.acknowledged > 100, `${report.acknowledged} jobs were acknowledged`)
+    t.ok(report.acknowledged > 100, `${report.acknowledged} jobs were acknowledged`)
     if (report.problems.length > 0) t.comment(report.problems.slice(0, 20).join('\n'))
   },
 )

@@ -191,7 +191,8 @@ export async function crash(options: CrashOptions): Promise<CrashReport> {
       for (let cycle = 0; cycle < cycles; cycle++) {
         await befall(trouble, server, proxy, random)
         // Half-open connections are found out by commandTimeout; whatever it was, all must get going again.
-        if (!(await progress())) problems.push(`nothing went on within ${progressMaxMs} ms after ${trouble} ${cycle + 1}`)
+        if (!(await progress()))
+          problems.push(`nothing went on within ${progressMaxMs} ms after ${trouble} ${cycle + 1}`)
         await sleep(200 + random.below(300))
       }
     }

@@ -77,7 +77,9 @@ export class Clients {
     const n = world.calls++
     const roll = random.below(100)
     if (roll < 30)
-      this.#ask('enqueue', id, n, queue.enqueue(id, { n }, this.#options()), (r) => this.#judgeEnqueue(id, n, r))
+      this.#ask('enqueue', id, n, queue.enqueue(id, { n }, this.#options()), (r, a) =>
+        this.#judgeEnqueue({ ...a, id, n }, r),
+      )
     else if (roll < 36) this.#enqueueMany()
     else if (roll < 56) this.#wait('enqueueAndWait', id, n)
     else if (roll < 74) this.#wait('run', id, n)
@@ -109,10 +111,11 @@ export class Clients {
       return { id: random.pick(setting.ids), payload: { n: world.calls++ }, ...this.#options() }
     })
     const { id, payload } = items[0]!
-    this.#ask('enqueueMany', id, payload.n, this.#process.queue.enqueueMany(items), (results) => {
+    this.#ask('enqueueMany', id, payload.n, this.#process.queue.enqueueMany(items), (results, asking) => {
       results.forEach((result, index) => {
         const item = items[index]!
-        if (result.status !== 'payload_mismatch') this.#judgeEnqueue(item.id, item.payload.n, result)
+        if (result.status !== 'payload_mismatch')
+          this.#judgeEnqueue({ ...asking, id: item.id, n: item.payload.n }, result)
       })
     })
   }
@@ -201,16 +204,14 @@ export class Clients {
     this.#world.fail('answers', `${name} of '${id}' (call ${n}): ${what}`)
   }
 
-  #judgeEnqueue(id: string, n: number, result: { status: string; existingState?: string; result?: Answer }): void {
-    const { ledger } = this.#world
+  #judgeEnqueue(asking: Asking, result: { status: string; result?: Answer }): void {
+    const { id, n } = asking
     if (result.status === 'queued') {
-      if (ledger.madeBy(n) === undefined)
-        this.#world.fail('conservation', `'${id}': call ${n} was told 'queued', and no record was made`)
-      return
-    }
-    const asking: Asking = { name: 'enqueue', id, n, startedAt: 0, waits: false, done: true }
-    if (result.status === 'completed') this.#judgeAnswer(result.result as Answer, asking)
-    else if (!ledger.seenBetween(id, 0, this.#world.now).some((life) => life.n !== n)) {
+      if (this.#world.ledger.madeBy(n) !== undefined) return
+      this.#world.fail('conservation', `'${id}': call ${n} was told 'queued', and no record was made`)
+    } else if (result.status === 'completed') {
+      this.#judgeAnswer(result.result as Answer, asking)
+    } else if (!this.#seen(asking).some((life) => life.n !== n)) {
       this.#wrong(asking, `told '${result.status}', and there was no other`)
     }
   }

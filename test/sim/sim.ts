@@ -6,6 +6,7 @@
  *     npm run sim -- --jobs 2                         in two processes
  *     SEED=17 npm run sim -- --ops 1000               replays one seed, and prints its history
  *     npm run sim -- --weather calm --tier memory     only such worlds
+ *     npm run sim -- --violations 1                   ends at the first of them
  *
  * The exit code is 0 if no promise was broken.
  *
@@ -29,6 +30,7 @@ const { values } = parseArgs({
     weather: { type: 'string' },
     tier: { type: 'string' },
     trace: { type: 'string', default: '80' },
+    violations: { type: 'string', default: '10' },
     json: { type: 'boolean', default: false },
     quiet: { type: 'boolean', default: false },
   },
@@ -39,8 +41,9 @@ const ops = numberOf('ops', 1)
 const from = numberOf('from', 0)
 const jobs = numberOf('jobs', 1)
 const traceLines = numberOf('trace', 0)
+const violationsMax = numberOf('violations', 1)
 
-function numberOf(name: 'seeds' | 'ops' | 'from' | 'jobs' | 'trace', min: number): number {
+function numberOf(name: 'seeds' | 'ops' | 'from' | 'jobs' | 'trace' | 'violations', min: number): number {
   const value = Number(values[name])
   if (Number.isSafeInteger(value) && value >= min) return value
   console.error(`--${name} must be a whole number from ${min}`)
@@ -93,7 +96,7 @@ async function runRange(first: number, count: number, onSeed: (totals: Totals) =
     add(totals, { ...outcome, seeds: 1 })
     if (outcome.violation !== null) totals.violations.push({ seed, ...outcome.violation })
     onSeed(totals)
-    if (totals.violations.length >= 10) break
+    if (totals.violations.length >= violationsMax) break
   }
   return totals
 }

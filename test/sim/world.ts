@@ -61,7 +61,7 @@ export interface Violation {
 /** How long after the faults have stopped everything must be at its end, ms of virtual time. */
 export const boundMs = 120_000
 /** Without faults, what must happen at once may take this long, ms. */
-const promptMs = 250
+const promptMs = 60
 
 export class World {
   readonly random: Seeded

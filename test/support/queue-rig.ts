@@ -31,6 +31,8 @@ export interface RigOptions {
   readonly shortMs?: number
   /** Turns of the event loop in which a storage call and what it sets off are done, in virtual time. Default 3. */
   readonly turns?: number
+  /** Whether a storage call is under way: virtual time then goes on in small steps only. Default: never, at a glance. */
+  readonly busy?: () => boolean
   /** Whether the storage answers and pushes at once, so that nothing waits for a poll. Default: if time is virtual. */
   readonly prompt?: boolean
   /** How long the rig waits in real time for what must come, ms. Default 10,000. */
@@ -155,11 +157,16 @@ export class QueueRig {
     for (;;) {
       await this.#settle()
       const left = end - clock.monotonic()
-      const next = clock.nextInMs ?? left
-      await clock.advance(Math.max(0, Math.min(next, left)))
-      if (next >= left) break
+      if (left <= 0) break
+      await clock.advance(Math.min(this.#stepMs(clock), left))
     }
     await this.#settle()
+  }
+
+  /** To the next timer; but not far while a call is under way, whose answer may set timers of its own. */
+  #stepMs(clock: VirtualClock): number {
+    const next = clock.nextInMs ?? 1_000
+    return this.#options.busy?.() ? Math.min(next, 20) : next
   }
 
   #settle(times = 1): Promise<void> {
@@ -194,7 +201,7 @@ export class QueueRig {
       if (await condition()) return
       if (performance.now() > deadline || round > 20_000) throw new Error(`waited in vain until ${what}`)
       if (clock === undefined) await this.advance(5)
-      else if (round > 40) await clock.advance(clock.nextInMs ?? 1)
+      else if (round > 40) await clock.advance(this.#stepMs(clock))
     }
   }
 

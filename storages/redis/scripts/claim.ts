@@ -39,11 +39,11 @@ local function abandon(gens)
   end
 end
 local bytes = 0
--- one round: leases what is due, as many as wanted; answers whether it met others that hid more
+-- one round: leases what is due, as many as wanted; answers whether more is due
 local function claimSome(gen, ms, wanted, jobs, dead)
-  local ids, expired = dueIds(wanted)
-  local taken, before = 0, #jobs
-  for i = 1, #ids do
+  local ids, expired = dueIds(wanted + 1)
+  local taken = 0
+  for i = 1, math.min(#ids, wanted) do
     if bytes > bytesMax then break end
     local id = ids[i]
     local late = expired and expired[id]
@@ -60,15 +60,17 @@ local function claimSome(gen, ms, wanted, jobs, dead)
   end
   if taken > 0 then call('ZREMRANGEBYRANK', due, 0, taken - 1) end
   leased()
-  return #ids == wanted and #jobs - before < wanted * 2 and bytes <= bytesMax
+  return #ids > wanted or bytes > bytesMax
 end
+-- records that have just failed, or are gone, must not hide those behind them; answers whether more is due
 local function claimDue(gen, ms, limit, jobs, dead)
-  -- a write that needs no memory comes first: Redis then lets the others pass even at maxmemory
-  call('DEL', KEYS[1])
-  while claimSome(gen, ms, limit - #jobs / 2, jobs, dead) and #dead < 2000 do end
+  local more
+  repeat
+    more = claimSome(gen, ms, limit - #jobs / 2, jobs, dead)
+  until not more or #jobs >= limit * 2 or #dead >= 2000 or bytes > bytesMax
+  return more
 end
 local function claimThese(gen, ms, limit, from, jobs, dead)
-  call('DEL', KEYS[1])
   for i = from, #ARGV do
     if #jobs >= limit * 2 then return end
     local id = ARGV[i]
@@ -98,22 +100,30 @@ local function idling(full, more)
     if more then wake() end
   end
 end
-local function claim(from, out)
-  local gen, ms, limit = ARGV[from], tonumber(ARGV[from + 1]), tonumber(ARGV[from + 2])
-  local jobs, dead, ids = {}, {}, ARGV[from + 4]
-  if ids then
-    claimThese(gen, ms, limit, from + 4, jobs, dead)
-  else
-    if ARGV[from + 3] ~= '' then abandon(ARGV[from + 3]) end
-    if not held() then claimDue(gen, ms, limit, jobs, dead) end
-  end
-  leased()
+-- until the first record becomes due, ms; -1 if there is none
+local function firstIn()
   local first = tonumber(call('ZRANGE', due, 0, 0, 'WITHSCORES')[2])
-  if not ids then idling(#jobs >= limit * 2, not held() and first and first < (now + 1) * 1000) end
   local lease = tonumber(call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2])
   if lease and (not first or lease < first) then first = lease end
+  return first and math.max(0, math.floor(first / 1000) - now) or -1
+end
+local function claim(from, out)
+  local gen, ms, limit = ARGV[from], tonumber(ARGV[from + 1]), tonumber(ARGV[from + 2])
+  local jobs, dead, ids, more = {}, {}, ARGV[from + 4], false
+  -- a write that needs no memory comes first: Redis then lets the others pass even at maxmemory
+  call('DEL', KEYS[1])
+  if ids then
+    claimThese(gen, ms, limit, from + 4, jobs, dead)
+    leased()
+  else
+    if ARGV[from + 3] ~= '' then abandon(ARGV[from + 3]) end
+    more = not held() and claimDue(gen, ms, limit, jobs, dead)
+    idling(#jobs >= limit * 2, more)
+  end
+  -- who got all it asked for will ask again before it wants to know
+  local known = more and 0 or not ids and #jobs >= limit * 2 and -1
   out[#out + 1] = held() and till - now or 0
-  out[#out + 1] = first and math.max(0, math.floor(first / 1000) - now) or -1
+  out[#out + 1] = known or firstIn()
   for _, list in ipairs({ jobs, dead }) do
     out[#out + 1] = #list / 2
     for i = 1, #list do out[#out + 1] = list[i] end

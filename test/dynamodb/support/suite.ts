@@ -6,9 +6,9 @@
 
 import type { ConformanceOptions } from '../../../storages/conformance/index.ts'
 import { VirtualClock } from '../../../storages/conformance/index.ts'
+import type { DynamoDBClientLike } from '../../../storages/dynamodb/calls.ts'
 import type { DynamoDBStorageOptions } from '../../../storages/dynamodb/index.ts'
 import { DynamoDBStorage } from '../../../storages/dynamodb/index.ts'
-import type { DynamoDBClientLike } from '../../../storages/dynamodb/calls.ts'
 
 /** What the suite adds to a lease's end, ms: small, as the suite waits for it. */
 export const graceMs = 7

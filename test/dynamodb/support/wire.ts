@@ -57,7 +57,12 @@ class Shown {
   }
 
   /** The index's items of a query, after as much of what is pending as has arrived. */
-  query(index: NonNullable<Wire['index']>, partition: [string, string], range: [string, number], limit: number): Item[] {
+  query(
+    index: NonNullable<Wire['index']>,
+    partition: [string, string],
+    range: [string, number],
+    limit: number,
+  ): Item[] {
     let arrived = this.#pending.length
     if ('lagMs' in index) {
       const until = performance.now() - index.lagMs
@@ -90,7 +95,12 @@ export function wired(listener: RequestListener): { listener: RequestListener; w
     return shown
   }
 
-  const answered = (operation: string, input: Input, status: number, output: Record<string, unknown>): string | null => {
+  const answered = (
+    operation: string,
+    input: Input,
+    status: number,
+    output: Record<string, unknown>,
+  ): string | null => {
     if (input.TableName === undefined) return null
     const shown = table(input.TableName)
     const key = JSON.stringify(input.Key?.['pk'] ?? input.Item?.['pk'] ?? input.Key?.['PK'] ?? input.Item?.['PK'])
@@ -122,7 +132,12 @@ export function wired(listener: RequestListener): { listener: RequestListener; w
         // The request must be read before it can be judged; so dynalite gets it from memory then.
         request.on('end', () => {
           const refusal = wire.refuse?.(operation, read()) ?? null
-          if (refusal !== null) return answer(response, 400, `{"__type":"${type}${refusal.name}","message":"${refusal.message ?? 'slow down'}"}`)
+          if (refusal !== null)
+            return answer(
+              response,
+              400,
+              `{"__type":"${type}${refusal.name}","message":"${refusal.message ?? 'slow down'}"}`,
+            )
           end(request, response, operation, read)
           listener(replayed(request, chunks), response)
         })

@@ -248,6 +248,7 @@ export const hooks: readonly Scenario[] = [
         afterExecution: () => hook.promise,
       })
       await rig.drive(worker.enqueueMany(Array.from({ length: 20 }, (_, n) => ({ id: `id-${n}`, payload: n }))))
+      await rig.until('the slots are taken', () => worker.counters.executed >= 2)
       await rig.calm()
       await rig.calm()
       const { executed } = worker.counters

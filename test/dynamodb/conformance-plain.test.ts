@@ -7,6 +7,6 @@ const server = await LocalDynamoDB.start()
 t.teardown(() => server.stop())
 t.setTimeout(600_000)
 
-t.test('DynamoDB, virtual clock', async (t) => {
+t.test('DynamoDB, as dynalite is: no old items with failed conditions', async (t) => {
   runConformance(t, await suiteOptions({ tableName: 'plain', client: () => server.client() }))
 })

@@ -1,0 +1,31 @@
+import { Table } from 'dynamodb-toolbox/table'
+import t from 'tap'
+import { runConformance } from '../conformance/run.ts'
+import { LocalDynamoDB } from './support/server.ts'
+import { suiteOptions } from './support/suite.ts'
+
+const server = await LocalDynamoDB.start()
+t.teardown(() => server.stop())
+t.setTimeout(600_000)
+
+t.test('DynamoDB, in a table of the user’s own, every payload an item of its own', async (t) => {
+  const table = new Table({
+    name: 'theirs',
+    partitionKey: { name: 'PK', type: 'string' },
+    sortKey: { name: 'SK', type: 'string' },
+    indexes: {
+      GSI1: {
+        type: 'global',
+        partitionKey: { name: 'GSI1PK', type: 'string' },
+        sortKey: { name: 'GSI1SK', type: 'string' },
+      },
+    },
+  })
+  const options = {
+    table: table as unknown as Table,
+    indexName: 'GSI1',
+    inlinePayloadBytesMax: 0,
+    payloadCleanup: 'delete',
+  } as const
+  runConformance(t, await suiteOptions({ tableName: 'theirs', client: () => server.client(), options }))
+})
