@@ -4,7 +4,7 @@
  * @module
  */
 
-import { decode, decodeError, encode, encodeError, toError } from './codec.ts'
+import { decode, decodeError, encode, encodeError, read, thrownIn, toError } from './codec.ts'
 import type { Counters } from './counters.ts'
 import {
   type AskonceError,
@@ -12,8 +12,10 @@ import {
   guardDuration,
   HandlerTimeoutError,
   InvalidArgumentError,
+  LeaseLostError,
   RateLimitedError,
   StoppedError,
+  TimeoutError,
   UnrecoverableError,
 } from './errors.ts'
 import type { SafeEmitter } from './events.ts'
@@ -115,8 +117,9 @@ export class Attempts<TPayload, TResult> {
   failWith(lease: Lease<TPayload>, thrown: unknown): void {
     if (!lease.decide()) return
     const error = toError(thrown)
-    if (isRateLimit(error)) {
-      void this.#holdQueue(lease, error.retryAfterMs)
+    const retryAfterMs = rateLimitOf(error)
+    if (retryAfterMs !== null) {
+      void this.#holdQueue(lease, retryAfterMs)
       return
     }
     const delayMs = this.#delayBeforeNext(lease, thrown, error)
@@ -222,7 +225,7 @@ export class Attempts<TPayload, TResult> {
     let ttl = outcome.ttl
     let replaced: { result?: TResult; error?: Error } = context
     try {
-      await this.#settings.afterExecution?.(context)
+      await this.#inTime(this.#settings.afterExecution?.(context))
       guardDuration('context.ttl of afterExecution', context.ttl)
       if (context.status === 'failed' && !(context.error instanceof Error)) {
         throw new InvalidArgumentError('context.error of afterExecution', 'an Error', context.error)
@@ -235,6 +238,19 @@ export class Attempts<TPayload, TResult> {
     }
     if (outcome.status === 'completed') this.#storeResult(lease, replaced.result as TResult, ttl)
     else this.#storeFailure(lease, replaced.error as Error, ttl)
+  }
+
+  /** The hook may take as long as a handler: its job must end, whatever it does. */
+  #inTime(hook: unknown): unknown {
+    const { clock, handlerTimeoutMs } = this.#settings
+    if (!isThenable(hook) || handlerTimeoutMs === Number.POSITIVE_INFINITY) return hook
+    return new Promise((resolve, reject) => {
+      const late = () => reject(new TimeoutError('afterExecution', handlerTimeoutMs))
+      const timer = clock.timer(late, handlerTimeoutMs, false)
+      Promise.resolve(hook)
+        .finally(() => timer.clear())
+        .then(resolve, reject)
+    })
   }
 
   #storeResult(lease: Lease<TPayload>, result: TResult, ttl: number): void {
@@ -255,6 +271,9 @@ export class Attempts<TPayload, TResult> {
   }
 
   #store(lease: Lease<TPayload>, verdict: Verdict, result?: TResult, error?: Error): void {
+    const { onFree } = lease
+    lease.onFree = null
+    onFree?.()
     this.#exchange.settle(new Settling(this, lease, verdict, result, error))
   }
 
@@ -269,6 +288,7 @@ export class Attempts<TPayload, TResult> {
     }
     if (outcome === 'stale') {
       this.#counters.stale_ignored++
+      lease.job?.abort(new LeaseLostError(settling.id))
       this.#emitter.emit('stale', { id: settling.id, attempts: lease.record.attempts })
     }
     lease.onEnd?.({ kind: 'lost' })
@@ -356,20 +376,18 @@ export function errorOf(record: JobRecord): Error {
   return decodeError(record.state === 'failed' || record.state === 'failing' ? record.error : null)
 }
 
-/** By name and code too: the handler may have another copy of this package. */
+/** By its code too: the handler may have another copy of this package. */
 function isUnrecoverable(error: Error): boolean {
-  return error instanceof UnrecoverableError || (error as { code?: unknown }).code === 'ASKONCE_UNRECOVERABLE'
+  return error instanceof UnrecoverableError || read(error, 'code') === 'ASKONCE_UNRECOVERABLE'
 }
 
-function isRateLimit(error: Error): error is RateLimitedError {
-  if (error instanceof RateLimitedError) return true
-  const { code, retryAfterMs } = error as { code?: unknown; retryAfterMs?: unknown }
-  return code === 'ASKONCE_RATE_LIMITED' && Number.isSafeInteger(retryAfterMs) && (retryAfterMs as number) > 0
-}
-
-/** What was really thrown, where `toError` had to wrap it. */
-function thrownIn(error: Error): unknown {
-  return Object.hasOwn(error, 'thrown') ? (error as { thrown?: unknown }).thrown : error
+/** For how long the queue is to be held, ms; null if the error is no rate limit. */
+function rateLimitOf(error: Error): number | null {
+  if (!(error instanceof RateLimitedError) && read(error, 'code') !== 'ASKONCE_RATE_LIMITED') return null
+  const ms = read(error, 'retryAfterMs')
+  return Number.isSafeInteger(ms) && (ms as number) > 0 && (ms as number) <= limits.durationMsMax
+    ? (ms as number)
+    : null
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -72,7 +72,8 @@ export function encode<T>(serde: Serde<T>, value: T, field: string, bytesMax: nu
     )
   }
   if (encoded.byteLength > bytesMax) throw new TooLargeError(field, encoded.byteLength, bytesMax)
-  return encoded
+  // A copy: the serde may have given the caller's own array, which the caller may go on writing to.
+  return new Uint8Array(encoded)
 }
 
 /** Encodes a payload and digests it. Equal JSON values have equal fingerprints, whatever the order of their keys. */
@@ -116,7 +117,8 @@ function isCanonical(value: unknown, depth = 0): boolean {
 export function decode<T>(serde: Serde<T>, encoded: Encoded | null, field: string): T {
   if (encoded === null) throw new SerializationError(field, 'was lost by the storage')
   try {
-    return serde.deserialize(encoded)
+    // A copy, again: a storage in memory hands out what it keeps.
+    return serde.deserialize(typeof encoded === 'string' ? encoded : new Uint8Array(encoded))
   } catch (cause) {
     throw new SerializationError(field, 'as stored could not be deserialized. Was it written with another serde?', {
       cause: safeCause(cause),
@@ -149,8 +151,7 @@ export function encodeError(error: unknown): string {
 }
 
 function storedError(error: unknown, depth: number): StoredError {
-  if (!(error instanceof Error))
-    return { message: messageOfThrown(error), thrown: error === null ? 'null' : typeof error }
+  if (!isError(error)) return { message: messageOfThrown(error), thrown: error === null ? 'null' : typeof error }
   const name = read(error, 'name')
   const message = read(error, 'message')
   const code = read(error, 'code')
@@ -165,7 +166,17 @@ function storedError(error: unknown, depth: number): StoredError {
   }
 }
 
-function read(error: Error, key: string): unknown {
+/** Even `instanceof` throws: on a revoked proxy. */
+function isError(value: unknown): value is Error {
+  try {
+    return value instanceof Error
+  } catch {
+    return false
+  }
+}
+
+/** A property, or undefined if its getter throws. */
+export function read(error: Error, key: string): unknown {
   try {
     return (error as unknown as Record<string, unknown>)[key]
   } catch {
@@ -216,9 +227,17 @@ function revive(stored: StoredError): Error {
 
 /** What a handler threw, as an Error that hooks and events can rely on. */
 export function toError(thrown: unknown): Error {
-  if (thrown instanceof Error) return thrown
+  if (isError(thrown)) return thrown
   const error = new Error(messageOfThrown(thrown))
-  return Object.assign(error, { thrown })
+  wrapped.set(error, thrown)
+  return error
+}
+
+const wrapped = new WeakMap<Error, unknown>()
+
+/** What was really thrown, where {@link toError} had to wrap it. */
+export function thrownIn(error: Error): unknown {
+  return wrapped.has(error) ? wrapped.get(error) : error
 }
 
 function safeCause(cause: unknown): Error {

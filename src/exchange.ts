@@ -6,7 +6,7 @@
  */
 
 import type { Clock, Timer } from './clock.ts'
-import { type AskonceError, isItemError, StoppedError, StorageClosedError } from './errors.ts'
+import { type AskonceError, isItemError, StoppedError } from './errors.ts'
 import { limits } from './limits.ts'
 import type { SettleOutcome } from './machine.ts'
 import type { ClaimAnswer, ClaimRequest, SettleAnswers, Settlement, StorageHandle } from './storage.ts'
@@ -101,7 +101,8 @@ export class Exchange {
     this.#running = true
     const pending = this.#take()
     const claimer = this.#claimer
-    const request = claimer?.request() ?? null
+    // A verdict that is repeated goes alone: a claim beside it could take its job before the reply tells of either.
+    const request = this.#failures > 0 && pending.length > 0 ? null : (claimer?.request() ?? null)
     if (pending.length > 0 || request !== null) {
       try {
         await this.#exchange(pending, request, claimer)
@@ -171,7 +172,8 @@ export class Exchange {
   }
 
   #failed(pending: readonly Pending[], error: unknown): void {
-    if (error instanceof StorageClosedError || error instanceof StoppedError) {
+    // Only our own stop ends it. A storage that closes by itself is told of, and asked again later.
+    if (error instanceof StoppedError) {
       for (const item of pending) item.settled(null)
       return
     }

@@ -30,11 +30,11 @@ export class SingleExecutor<TPayload, TResult> implements Executor<TPayload> {
   take(lease: Lease<TPayload>, now: number): void {
     if (!this.#attempts.prepare(lease, now)) return
     this.#free--
-    lease.onDecided = this.#release
+    lease.onFree = this.#release
     this.#attempts.begin(lease, this.#handler)
   }
 
-  // A slot is free as soon as the verdict is decided: the next job is claimed by the call that stores it.
+  // A slot is free as soon as the verdict goes out: the next job is claimed by the call that stores it.
   readonly #release = (): void => {
     this.#free++
   }
@@ -50,6 +50,8 @@ export class BatchExecutor<TPayload, TResult> implements Executor<TPayload> {
   #freeCalls: number
   #gathering: Lease<TPayload>[] = []
   #timer: Timer | null = null
+  /** What was gathered has waited long enough, but no call was free. */
+  #ripe = false
 
   constructor(
     attempts: Attempts<TPayload, TResult>,
@@ -76,23 +78,35 @@ export class BatchExecutor<TPayload, TResult> implements Executor<TPayload> {
     else if (this.#timer === null) this.#timer = this.#clock.timer(() => this.#flush(), this.#waitMs, true)
   }
 
+  /** No more jobs will come: what was gathered does not wait for company. */
+  drain(): void {
+    if (this.#gathering.length > 0) this.#flush()
+  }
+
   #flush(): void {
     this.#timer?.clear()
     this.#timer = null
+    // A claim may bring jobs when all calls have been taken since it was sent: they go with the next free call.
+    this.#ripe = this.#freeCalls < 1
+    if (this.#ripe) return
     // A stop, or the handler's time, may have decided some while they waited.
-    const batch = this.#gathering.filter((lease) => !lease.decided)
-    this.#gathering = []
+    const waiting = this.#gathering.filter((lease) => !lease.decided)
+    const batch = waiting.splice(0, this.#size)
+    this.#gathering = waiting
     if (batch.length > 0) void this.#run(batch)
+    if (waiting.length > 0) this.#flush()
   }
 
   async #run(batch: readonly Lease<TPayload>[]): Promise<void> {
     this.#freeCalls--
     let undecided = batch.length
-    const onDecided = () => {
-      if (--undecided === 0) this.#freeCalls++
+    const onFree = () => {
+      if (--undecided > 0) return
+      this.#freeCalls++
+      if (this.#ripe) this.#flush()
     }
     for (const lease of batch) {
-      lease.onDecided = onDecided
+      lease.onFree = onFree
       this.#attempts.countStart(lease)
     }
     try {

@@ -60,8 +60,8 @@ export class Lease<TPayload> {
   lost = false
   /** When the handler was called, by the monotonic clock. */
   startedMonotonic = 0
-  /** Called when the verdict is decided: the slot is free, though the lease is held until the verdict is stored. */
-  onDecided: (() => void) | null = null
+  /** Called when the verdict goes to the storage: the slot is free, though the lease is held until it is stored. */
+  onFree: (() => void) | null = null
   /** Called when the verdict is stored, refused or given up. */
   onEnd: ((ending: Ending) => void) | null = null
 
@@ -75,7 +75,6 @@ export class Lease<TPayload> {
   decide(): boolean {
     if (this.decided) return false
     this.decided = true
-    this.onDecided?.()
     return true
   }
 }

@@ -18,6 +18,8 @@ export interface Executor<TPayload> {
   capacity(): number
   /** @param now - by the monotonic clock */
   take(lease: Lease<TPayload>, now: number): void
+  /** No more jobs will come: begin what waits for company. */
+  drain?(): void
 }
 
 /** What a worker is made of. */
@@ -93,6 +95,7 @@ export class Worker<TPayload> implements Claimer {
     this.#wakeAt = Number.POSITIVE_INFINITY
     this.#sweepTimer?.clear()
     this.#sweepTimer = null
+    this.#parts.executor.drain?.()
   }
 
   /** Something may be due in `inMs`. */

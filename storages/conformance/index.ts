@@ -39,6 +39,7 @@ import { watchCases } from './watch.ts'
 export type { ReferenceStorageOptions } from './reference.ts'
 export { ReferenceStorage } from './reference.ts'
 export type { ConformanceOptions, CreateContext, CreatedStorage, RandomOptions } from './rig.ts'
+export * from './testing/index.ts'
 export { settle, VirtualClock } from './virtual-clock.ts'
 
 const cases: readonly Case[] = [

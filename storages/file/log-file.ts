@@ -113,7 +113,6 @@ export class LogFile {
    * @throws the file system's error if nothing was written
    */
   append(bytes: Buffer): 'alone' | 'mixed' {
-    const wholeBefore = this.#size === this.#end
     const written = this.#fs.append(this.fd, bytes)
     let size: number
     try {
@@ -122,7 +121,8 @@ export class LogFile {
       if (error instanceof LogReplacedError) return 'mixed'
       throw error
     }
-    if (!wholeBefore || written !== bytes.length || size !== this.#end + written) return 'mixed'
+    // An unfinished line before them counts as somebody else's, too.
+    if (written !== bytes.length || size !== this.#end + written) return 'mixed'
     this.#end = size
     this.#size = size
     return 'alone'

@@ -29,7 +29,7 @@ import type {
   StorageStats,
   StorageTraits,
 } from '../../src/storage.ts'
-import { RecordTable } from './table.ts'
+import { RecordTable, recordOverheadBytes } from './table.ts'
 
 /** What can be set on a {@link MemoryStorage}. */
 export interface MemoryStorageOptions {
@@ -115,7 +115,7 @@ export class MemoryStorage implements Storage {
     for (const item of new Map(items.map((item) => [item.spec.id, item])).values()) {
       if (living(space.table.get(item.spec.id), now) !== null) continue
       records++
-      bytes += item.payload.length + item.spec.id.length
+      bytes += recordOverheadBytes + item.payload.length + item.spec.id.length
     }
     if (records === 0 || this.#fits(records, bytes)) return
     for (const other of this.#spaces.values()) other.table.sweep(Number.POSITIVE_INFINITY, now)

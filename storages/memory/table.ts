@@ -28,7 +28,7 @@ export interface TableClaim {
 }
 
 /** Bytes a record weighs beside its values: the objects, the map's slot, the indexes. Measured, rounded up. */
-const recordOverheadBytes = 400
+export const recordOverheadBytes = 400
 
 /** Records by id, indexed by time. */
 export class RecordTable {

@@ -4,8 +4,26 @@ import { suiteOptions } from './support/suite.ts'
 
 const [pattern = '', seed, extra = '{}', wire = ''] = process.argv.slice(2)
 const server = await LocalDynamoDB.start()
+
 import { Table } from 'dynamodb-toolbox/table'
-const table = wire.includes('theirs') ? { table: new Table({ name: 'plain', partitionKey: { name: 'PK', type: 'string' }, sortKey: { name: 'SK', type: 'string' }, indexes: { GSI1: { type: 'global', partitionKey: { name: 'GSI1PK', type: 'string' }, sortKey: { name: 'GSI1SK', type: 'string' } } } }) as unknown as Table, indexName: 'GSI1' } : {}
+
+const table = wire.includes('theirs')
+  ? {
+      table: new Table({
+        name: 'plain',
+        partitionKey: { name: 'PK', type: 'string' },
+        sortKey: { name: 'SK', type: 'string' },
+        indexes: {
+          GSI1: {
+            type: 'global',
+            partitionKey: { name: 'GSI1PK', type: 'string' },
+            sortKey: { name: 'GSI1SK', type: 'string' },
+          },
+        },
+      }) as unknown as Table,
+      indexName: 'GSI1',
+    }
+  : {}
 const o = await suiteOptions({
   tableName: 'plain',
   client: () => server.client({ maxAttempts: 10 }),

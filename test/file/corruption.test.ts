@@ -5,6 +5,7 @@ import path from 'node:path'
 import type { Test } from 'tap'
 import t from 'tap'
 import { VirtualClock } from '../../storages/conformance/index.ts'
+import { nodeFileSystem } from '../../storages/file/file-system.ts'
 import { FileStorage } from '../../storages/file/index.ts'
 import { LineBuffer } from '../../storages/file/lines.ts'
 import { namesIn, onlyFolder, promptFileSystem } from './support/faulty-fs.ts'
@@ -175,6 +176,28 @@ t.test('a lost snapshot is made again from the log before it', async (t) => {
   const { handle, states: found } = await reopenCompacted(t, made)
   t.strictSame(new Set(found), new Set(['queued']), 'nothing is lost')
   t.strictSame(await enqueue(handle, ['more']), ['created'])
+})
+
+t.test('a folder that others change while it is listed: what seems lost is looked for again', async (t) => {
+  // Once: the listing itself saw an old log go, and its snapshot not yet come. Twice and more: so did the next.
+  for (const times of [1, 2, 6]) {
+    const { basePath, clock, ids, snapshot } = await compacted(t)
+    let lists = 0
+    const fs = {
+      ...nodeFileSystem,
+      list: (folder: string) => {
+        const found = nodeFileSystem.list(folder)
+        if (++lists > times) return found
+        return found.filter((name) => name !== '0000000001.log' && !snapshot.endsWith(name))
+      },
+    }
+    const handle = await new FileStorage({ basePath, clock }, fs).open('q')
+    const warnings = warningsOf(handle)
+    await turns()
+    t.strictSame(warnings, [])
+    t.strictSame(new Set(await states(handle, ids)), new Set(['queued']), `${times} listings were wrong`)
+    await handle.close()
+  }
 })
 
 t.test('a damaged snapshot is made again from the log before it, and replaced soon', async (t) => {

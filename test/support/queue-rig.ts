@@ -42,8 +42,6 @@ export interface RigOptions {
 /** One thing that a queue must do. */
 export interface Scenario {
   readonly name: string
-  /** A known fault that makes it fail: it is a to-do until the fault is mended. `ASKONCE_OPEN=1` runs it all the same. */
-  readonly open?: string
   readonly run: (t: Test, rig: QueueRig) => Promise<unknown>
 }
 
@@ -228,15 +226,10 @@ export class QueueRig {
   }
 }
 
-/** For `todo`: a fault that is known and not mended yet; false under `ASKONCE_OPEN=1`, which runs the test all the same. */
-export function knownFault(fault: string): string | false {
-  return process.env['ASKONCE_OPEN'] === undefined ? fault : false
-}
-
 /** Each scenario as a subtest, on a rig of its own. */
 export function runScenarios(t: Test, scenarios: readonly Scenario[], options: () => RigOptions): void {
-  for (const { name, run, open } of scenarios) {
-    t.test(name, { todo: open === undefined ? false : knownFault(open) }, async (t) => {
+  for (const { name, run } of scenarios) {
+    t.test(name, async (t) => {
       const rig = await QueueRig.make(options())
       try {
         await run(t, rig)

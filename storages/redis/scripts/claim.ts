@@ -92,7 +92,7 @@ end
 local function idling(full, more)
   if not full and not more then
     if own ~= '' then
-      call('ZADD', idle, now + 3000, own)
+      call('ZADD', idle, us + 3000000, own)
       call('PEXPIRE', idle, 3000)
     end
   elseif call('EXISTS', idle) == 1 then

@@ -103,7 +103,7 @@ local function wake()
     local top = call('ZPOPMAX', idle)
     if not top[1] then return end
     local score = tonumber(top[2])
-    if (score < 1e11 or score > now) and hintDue(top[1], 0) and score > 1e11 then return end
+    if (score < 1e11 or score > us) and hintDue(top[1], 0) and score > 1e11 then return end
   end
 end
 -- the same for records that become due in \`soon\` ms: a worker that hears it stays on the list

@@ -45,6 +45,11 @@ export class LocalDynamoDB {
     return new LocalDynamoDB(server, between.wire)
   }
 
+  /** How clients reach it. */
+  get config(): DynamoDBClientConfig {
+    return clientConfig(this.endpoint)
+  }
+
   /** A client; ended with the server. */
   client(config: DynamoDBClientConfig = {}): DynamoDBClient {
     const client = new DynamoDBClient({ ...clientConfig(this.endpoint), ...config })

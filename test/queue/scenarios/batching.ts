@@ -156,7 +156,6 @@ export const batching: readonly Scenario[] = [
   },
   {
     name: 'concurrency is calls at once; it is kept, also when a claim’s answer comes late',
-    open: 'src/executors.ts: jobs that arrive while all calls are taken are flushed by the timer into one call too many',
     async run(t, rig) {
       const { storage } = await rig.process()
       let running = 0
@@ -213,7 +212,6 @@ export const batching: readonly Scenario[] = [
   },
   {
     name: 'stop() with jobs that wait for company does not wait for it: they are run, or given back, at once',
-    open: 'src/executors.ts is not told of a stop: gathered jobs wait their waitMs, and the timer keeps the process alive',
     async run(t, rig) {
       const queue = await batcher(rig, echo, { size: 10, waitMs: 1_000_000 }, { stopTimeout: 500_000 })
       await rig.drive(queue.enqueue('a', 'a'))

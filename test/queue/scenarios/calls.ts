@@ -123,7 +123,6 @@ export const calls: readonly Scenario[] = [
   },
   {
     name: 'bytes are values, too: changed in place by caller or handler, the record keeps what it was given',
-    open: 'src/codec.ts hands the serde’s own Uint8Array to the storage and back; Memory keeps the very object',
     async run(t, rig) {
       const binary: Serde<Uint8Array> = { serialize: (value) => value, deserialize: (encoded) => encoded as Uint8Array }
       const seen: number[] = []

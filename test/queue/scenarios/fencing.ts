@@ -283,7 +283,6 @@ export const fencing: readonly Scenario[] = [
   },
   {
     name: 'promise 2: a handler whose answer was refused sees its signal aborted, too',
-    open: 'src/attempts.ts does not abort the signal when a verdict is answered `stale`',
     async run(t, rig) {
       const { storage, clock } = await rig.process()
       const slow = new ManualHandler<number, string>()

@@ -228,7 +228,6 @@ export const hooks: readonly Scenario[] = [
   },
   {
     name: 'promise 5: a hook that never settles does not keep its job for ever: the outcome stands and is stored',
-    open: 'src/attempts.ts waits for afterExecution without a bound and renews the lease meanwhile; stop() then hangs, too',
     async run(t, rig) {
       const worker = await rig.worker<string, string>(async () => 'fine', {
         handlerTimeoutMs: rig.leaseMs * 2,
@@ -240,7 +239,6 @@ export const hooks: readonly Scenario[] = [
   },
   {
     name: 'a job whose hook still runs has its slot still: slow hooks do not pile up beyond the concurrency',
-    open: 'src/executors.ts frees the slot before afterExecution: any number of hooks can run at once',
     async run(t, rig) {
       const hook = gate()
       const worker = await rig.worker<number, string>(async () => 'fine', {

@@ -283,7 +283,6 @@ export const lifecycle: readonly Scenario[] = [
   },
   {
     name: 'a storage that says it is closed, though nobody stopped the queue: told, and no busy loop',
-    open: 'src/exchange.ts: StorageClosedError from a storage that nobody stopped is told to nobody and claimed again at once, for ever',
     async run(t, rig) {
       const { StorageClosedError } = await import('../../../src/errors.ts')
       const { storage } = await rig.process()

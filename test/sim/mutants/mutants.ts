@@ -16,7 +16,7 @@ import { tryAll } from './run.ts'
 const { values } = parseArgs({
   options: {
     only: { type: 'string', default: '' },
-    seeds: { type: 'string', default: '400' },
+    seeds: { type: 'string', default: '1500' },
     ops: { type: 'string', default: '1000' },
     jobs: { type: 'string', default: '2' },
   },

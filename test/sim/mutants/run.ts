@@ -30,6 +30,8 @@ export interface Verdict {
 export class Workshop {
   readonly #folder = mkdtempSync(join(tmpdir(), 'askonce-mutants-'))
   readonly #sound = join(this.#folder, 'sound')
+  /** Read once: somebody may be at work on the sources. */
+  readonly #sources = new Map<string, string>()
   #made = 0
 
   constructor() {
@@ -42,8 +44,11 @@ export class Workshop {
     for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
       const path = join(folder, entry.name)
       if (entry.isDirectory()) this.#compile(path)
-      else if (/(?<!\.test)\.ts$/.test(entry.name))
-        this.#write(this.#sound, path, readFileSync(join(root, path), 'utf8'))
+      else if (/(?<!\.test)\.ts$/.test(entry.name)) {
+        const source = readFileSync(join(root, path), 'utf8')
+        this.#sources.set(path, source)
+        this.#write(this.#sound, path, source)
+      }
     }
   }
 
@@ -68,7 +73,7 @@ export class Workshop {
    * @throws if what it is to replace is not there exactly once: the source has changed, and so must the mutant
    */
   async try(mutant: SourceMutant, seeds: number, ops: number): Promise<Verdict> {
-    const source = readFileSync(join(root, mutant.file), 'utf8')
+    const source = this.#sources.get(mutant.file) ?? ''
     const parts = source.split(mutant.find)
     if (parts.length !== 2) {
       throw new Error(`${mutant.name}: what it replaces is ${parts.length - 1} times in ${mutant.file}`)

@@ -1,0 +1,127 @@
+/** Faults that the simulation found, each as small as it could be made. */
+
+import t from 'tap'
+import { Queue } from '../../src/queue.ts'
+import { complete } from '../../src/record.ts'
+import type { RecordStore } from '../../src/record-store.ts'
+import { fromRecordStore } from '../../src/record-store.ts'
+import type { EnqueueItem, Storage, StorageHandle } from '../../src/storage.ts'
+import { faultyStorage, noFaults, VirtualClock } from '../../storages/conformance/index.ts'
+import { MemoryStorage } from '../../storages/memory/index.ts'
+import { Rows, rowTraits } from './rows.ts'
+
+/** Memory behind a network in which every request and every reply takes 10 ms. */
+function distant(clock: VirtualClock): { memory: MemoryStorage; storage: Storage } {
+  const memory = new MemoryStorage({ clock })
+  const faults = { ...noFaults, latencyMs: 10 }
+  return { memory, storage: faultyStorage(memory, { clock, random: () => 0.999, faults }) }
+}
+
+t.test(
+  'stop() while a run is being asked for: the lease that comes late is given back, and costs no attempt',
+  async (t) => {
+    const clock = new VirtualClock()
+    const { memory, storage } = distant(clock)
+    const queue = new Queue<number, string>({ storage, clock, name: 'q' })
+    await Promise.all([queue.start(), clock.advance(50)])
+    const asked = queue.run('id', 1, () => 'done')
+    const refused = t.rejects(asked, { code: 'ASKONCE_STOPPED' })
+    const stopped = queue.stop()
+    await clock.advance(200)
+    await stopped
+    await refused
+    const { records } = await (await memory.open('q')).get(['id'])
+    t.match(records[0], { state: 'queued', attempts: 0 })
+  },
+)
+
+t.test('a renewal that hangs: leases are given up when they end, those too that were claimed meanwhile', async (t) => {
+  const clock = new VirtualClock()
+  const memory = new MemoryStorage({ clock })
+  const storage: Storage = {
+    traits: memory.traits,
+    open: async (name) => hanging(await memory.open(name)),
+  }
+  const leaseMs = 300
+  const queue = new Queue<number, string>({ storage, clock, leaseMs, concurrency: 2, stopTimeout: 0 })
+  const signals: AbortSignal[] = []
+  queue.execute((job) => {
+    signals.push(job.signal)
+    return new Promise(() => {})
+  })
+  await queue.start()
+  await queue.enqueue('first', 1)
+  await clock.advance(150)
+  await queue.enqueue('second', 2)
+  await clock.advance(140)
+  t.same(
+    signals.map((signal) => signal.aborted),
+    [false, false],
+  )
+  await clock.advance(160 + leaseMs / 3)
+  t.same(
+    signals.map((signal) => signal.aborted),
+    [true, true],
+  )
+  await Promise.all([queue.stop(), clock.advance(10_000)])
+})
+
+function hanging(handle: StorageHandle): StorageHandle {
+  return new Proxy(handle, {
+    get(target, name: keyof StorageHandle) {
+      if (name === 'extend') return () => new Promise(() => {})
+      return target[name]?.bind(target as never)
+    },
+  })
+}
+
+t.test(
+  'record stores: what was read early and answered late is not taken as ended, for it may have been kept longer',
+  async (t) => {
+    const clock = new VirtualClock()
+    const rows = new Rows(0, false)
+    let slowMs = 0
+    const store = (slow: boolean): RecordStore => {
+      const inner = rows.store(() => {})
+      return {
+        ...inner,
+        load: async (keys) => {
+          const loaded = await inner.load(keys)
+          const ms = slow ? slowMs : 0
+          if (ms > 0) await new Promise<void>((resolve) => void clock.timer(resolve, ms, true))
+          return loaded
+        },
+      }
+    }
+    const open = (slow: boolean) =>
+      fromRecordStore({ traits: rowTraits(false), clock, open: async () => store(slow) }).open('q')
+    const [slow, quick] = [await open(true), await open(false)]
+    const lease = { generation: 'g', leaseMs: 1_000 }
+    const spec = { id: 'id', incarnation: 'i', fingerprint: '', maxAttempts: 1, resultTTL: 100, failureTTL: 100 }
+    const item: EnqueueItem = { spec, payload: '1', delayMs: 0, rejectMismatch: false, lease, wait: false }
+    await quick.enqueue([item])
+    await quick.settle([{ id: 'id', generation: 'g', verdict: complete('result', 100) }], null)
+    slowMs = 150
+    const answers = Promise.all([slow.get(['id']), slow.cancel(['id']), slow.touch([{ id: 'id', ttlMs: 500 }])])
+    await clock.advance(50)
+    t.same(await quick.touch([{ id: 'id', ttlMs: 1_000 }]), ['updated'])
+    await clock.advance(1_000)
+    const [got, cancelled, touched] = await answers
+    t.match(got.records[0], { state: 'completed' })
+    t.same(cancelled, ['completed'])
+    t.same(touched, ['updated'])
+  },
+)
+
+t.test('a run that is asked for while the queue is held begins when the hold ends, not at the next poll', async (t) => {
+  const clock = new VirtualClock()
+  const memory = new MemoryStorage({ clock })
+  const handle = await memory.open('q')
+  await handle.hold(75)
+  const queue = new Queue<number, string>({ storage: memory, clock, name: 'q' })
+  // Not to be had at the next poll: by then the record would be forgotten.
+  const asked = queue.run('id', 1, () => 'done', { resultTTL: 50 })
+  await clock.advance(100)
+  t.equal(await Promise.race([asked, Promise.resolve('not yet')]), 'done')
+  await Promise.all([queue.stop(), clock.advance(10_000)])
+})
