@@ -4,7 +4,9 @@
  *
  * Every operation is atomic for each item and takes and answers arrays in the same order, so that a burst costs one round
  * trip. An operation that rejects (always with an AskonceError, usually a StorageError) may or may not have happened, and
- * can be repeated as it is: its tokens make the repetition harmless.
+ * can be repeated as it is: its tokens make the repetition harmless. Two have none: a `cancel` whose reply was lost answers
+ * `not_found` when repeated, and jobs leased by a `claim` whose reply was lost run again when those leases end, unless the
+ * storage finds them by their generation.
  *
  * @module
  */

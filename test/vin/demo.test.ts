@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parse } from 'csv-parse/sync'
@@ -18,10 +20,21 @@ interface Run {
   readonly stderr: string
 }
 
-function demo(...args: string[]): Promise<Run> {
+/** Each with a folder for temporary files of its own: what one run kept must not answer the next one's questions. */
+async function demo(...args: string[]): Promise<Run> {
+  const own = await mkdtemp(path.join(tmpdir(), 'askonce-demo-test-'))
+  try {
+    return await demoIn(own, ...args)
+  } finally {
+    await rm(own, { recursive: true, force: true })
+  }
+}
+
+function demoIn(temporary: string, ...args: string[]): Promise<Run> {
   return new Promise((resolve) => {
     const command = ['--import', 'tsx', 'docs/examples/demo/demo.ts', ...args]
-    execFile(process.execPath, command, { cwd: root, timeout: 60_000 }, (error, stdout, stderr) => {
+    const env = { ...process.env, TMPDIR: temporary }
+    execFile(process.execPath, command, { cwd: root, env, timeout: 60_000 }, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr })
     })
   })
@@ -110,14 +123,10 @@ t.test('a file of one’s own, with what was found written beside it', async (t)
   t.equal(after[1]?.[5], after[5]?.[5], 'two writings, one id')
 })
 
-t.test('records in files: another process asks nobody', async (t) => {
-  const dir = path.join(folder(t), 'records')
-  const first: DemoResult = JSON.parse(
-    (await demo('--storage', 'file', '--dir', dir, '--json', '--passes', '1')).stdout,
-  )
-  const second: DemoResult = JSON.parse(
-    (await demo('--storage', 'file', '--dir', dir, '--json', '--passes', '1')).stdout,
-  )
+t.test('records are kept in files by default: another process asks nobody', async (t) => {
+  const temporary = folder(t)
+  const first: DemoResult = JSON.parse((await demoIn(temporary, '--json', '--passes', '1')).stdout)
+  const second: DemoResult = JSON.parse((await demoIn(temporary, '--json', '--passes', '1')).stdout)
   t.ok((first.passes[0]?.upstream_calls ?? 0) > 0)
   t.match(second.passes, [{ upstream_calls: 0, answered_from_cache: first.passes[0]?.valid }])
 })
@@ -131,14 +140,14 @@ t.test('what is wrong on the command line is said in words', async (t) => {
     [['--workers', '1.5'], /--workers/],
     [['--passes', 'many'], /--passes/],
     [['--storage', 'tape'], /--storage is memory or file, not tape/],
-    [['--dir', 'x'], /--dir goes only with --storage file/],
+    [['--storage', 'memory', '--dir', 'x'], /--dir goes only with --storage file/],
     [['--live', '--faults'], /--faults is for the stand-in/],
     [['a.csv', 'b.csv'], /one file at a time, not 2/],
   ]
   for (const [args, words] of wrong) {
     t.throws(() => readOptions(args), { name: 'UsageError', message: words }, args.join(' '))
   }
-  t.match(readOptions([]), { file: null, live: false, workers: 3, passes: 2, storage: 'memory', faults: null })
+  t.match(readOptions([]), { file: null, live: false, workers: 3, passes: 2, storage: 'file', faults: null })
   t.match(readOptions(['x.csv', '--live', '--json']), { file: 'x.csv', live: true, json: true, workers: 1 })
   t.match(readOptions(['--faults', 'x.csv']), { file: 'x.csv', faults: 1 })
   t.match(readOptions(['--faults', '7', 'x.csv']), { file: 'x.csv', faults: 7 })

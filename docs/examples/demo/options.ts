@@ -36,8 +36,8 @@ Decodes the VINs of a CSV file, each vehicle once, twice over: the second pass a
   --faults [SEED]    has the stand-in fail in many ways; the same seed fails alike (with --workers 1)
   --workers N        decoders that share the storage, 1 to 16; default: 3, with --live 1
   --passes N         1 to 10; default: 2
-  --storage KIND     memory or file; default: memory
-  --dir FOLDER       where --storage file keeps its records; default: askonce-demo in the folder for temporary files
+  --storage KIND     file: a second run finds what the first one asked; or memory. Default: file
+  --dir FOLDER       where the records are kept; default: askonce-demo in the folder for temporary files
   --json             prints one JSON object and nothing else
   --help             prints this
 `
@@ -50,7 +50,7 @@ export function readOptions(args: readonly string[]): DemoOptions | null {
   const live = values.live ?? false
   const faults = values.faults === undefined ? null : whole('--faults', values.faults, 0, 4_294_967_295)
   if (live && faults !== null) throw new UsageError('--faults is for the stand-in; it goes not with --live')
-  const storage = values.storage ?? 'memory'
+  const storage = values.storage ?? 'file'
   if (storage !== 'memory' && storage !== 'file') throw new UsageError(`--storage is memory or file, not ${storage}`)
   if (values.dir !== undefined && storage !== 'file') throw new UsageError('--dir goes only with --storage file')
   return {

@@ -30,8 +30,7 @@ export function tableOf(result: DemoResult): string {
   const silent = result.passes.at(-1)?.classes.UPSTREAM ?? 0
   if (silent > 0)
     lines.push(`${silent} rows have no answer yet: vPIC is out of reach or in trouble; run it again later`)
-  if (result.interrupted)
-    lines.push('interrupted: what was answered is kept, with --storage file for the next run, too')
+  if (result.interrupted) lines.push('interrupted: what was answered is kept; on files for the next run, too')
   const pairs = result.near_duplicates.slice(0, 5).map(({ vin, like }) => `${vin} ~ ${like}`)
   if (pairs.length > 0) lines.push(`perhaps one vehicle (${result.near_duplicates.length}): ${pairs.join(', ')}`)
   return `${lines.join('\n')}\n`

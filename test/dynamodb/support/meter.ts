@@ -100,11 +100,14 @@ export class Meter {
     const { usage } = this
     switch (operation) {
       case 'PutItem':
-        return this.#write(input['Item'] as Item, input['Item'] as Item)
+        this.#write(input['Item'] as Item, input['Item'] as Item)
+        return
       case 'UpdateItem':
-        return this.#write(input['Key'] as Item, output['Attributes'] as Item)
+        this.#write(input['Key'] as Item, output['Attributes'] as Item)
+        return
       case 'DeleteItem':
-        return this.#write(input['Key'] as Item, null)
+        this.#write(input['Key'] as Item, null)
+        return
       case 'GetItem': {
         const units = readUnits(itemBytes((output['Item'] ?? {}) as Item))
         usage.reads += input['ConsistentRead'] === true ? units : units / 2
