@@ -6,6 +6,8 @@
 
 const benchmarks: Record<string, () => Promise<{ run(argv: string[]): Promise<void> }>> = {
   memory: () => import('./memory/index.ts'),
+  file: () => import('./file/index.ts'),
+  redis: () => import('./redis/index.ts'),
 }
 
 const [name = '', ...argv] = process.argv.slice(2)

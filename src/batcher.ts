@@ -10,12 +10,6 @@ import { limits } from './limits.ts'
 /** When gathered calls are sent; see `StorageTraits.gather`. */
 export type Gather = 'microtask' | 'macrotask'
 
-/** Runs `callback` when the present microtask, or the present turn of the event loop, has gathered all it will. */
-function later(gather: Gather, callback: () => void): void {
-  if (gather === 'microtask') queueMicrotask(callback)
-  else setImmediate(callback)
-}
-
 interface Call<Item, Answer> {
   readonly item: Item
   readonly map: (item: Item, answer: Answer) => unknown
@@ -28,6 +22,7 @@ export class Batcher<Item, Answer> {
   readonly #send: (items: readonly Item[]) => Promise<readonly Answer[]>
   readonly #gather: Gather
   #calls: Call<Item, Answer>[] = []
+  #underWay = 0
 
   /** @param send - answers in the items' order */
   constructor(send: (items: readonly Item[]) => Promise<readonly Answer[]>, gather: Gather) {
@@ -41,16 +36,29 @@ export class Batcher<Item, Answer> {
    */
   add<T>(item: Item, map: (item: Item, answer: Answer) => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      if (this.#calls.push({ item, map, resolve, reject }) === 1) later(this.#gather, this.#flush)
+      if (this.#calls.push({ item, map, resolve, reject }) === 1) this.#schedule()
     })
+  }
+
+  #schedule(): void {
+    // Where a call is a round trip, those that come while one is under way gather for a whole turn of the event loop; a lone
+    // one need not wait for company.
+    if (this.#gather === 'microtask' || this.#underWay === 0) queueMicrotask(this.#flush)
+    else setImmediate(this.#flush)
   }
 
   readonly #flush = (): void => {
     const calls = this.#calls
     this.#calls = []
     for (let from = 0; from < calls.length; from += limits.callItemsMax) {
-      void this.#exchange(calls.length <= limits.callItemsMax ? calls : calls.slice(from, from + limits.callItemsMax))
+      this.#underWay++
+      const slice = calls.length <= limits.callItemsMax ? calls : calls.slice(from, from + limits.callItemsMax)
+      void this.#exchange(slice).finally(this.#done)
     }
+  }
+
+  readonly #done = (): void => {
+    this.#underWay--
   }
 
   async #exchange(calls: readonly Call<Item, Answer>[]): Promise<void> {

@@ -41,6 +41,8 @@ export class Exchange {
   #claimer: Claimer | null = null
   #scheduled = false
   #running = false
+  /** Nothing was sent in the last turn of the event loop. */
+  #rested = true
   #pause: Timer | null = null
   #failures = 0
   #onFlushed: (() => void)[] = []
@@ -71,8 +73,10 @@ export class Exchange {
   poke(): void {
     if (this.#scheduled || this.#running || this.#pause !== null) return
     this.#scheduled = true
-    // A turn of the event loop gathers the verdicts of all handlers that end in it, and lets timers and I/O have theirs.
-    setImmediate(this.#run)
+    // After a rest, at once. Between two calls, a turn of the event loop: it gathers the verdicts of all handlers that end
+    // in it, and lets timers and I/O have theirs.
+    if (this.#rested) queueMicrotask(this.#run)
+    else setImmediate(this.#run)
   }
 
   /** Whether a call is under way or verdicts wait. */
@@ -99,6 +103,7 @@ export class Exchange {
   readonly #run = async (): Promise<void> => {
     this.#scheduled = false
     this.#running = true
+    this.#rested = false
     const pending = this.#take()
     const claimer = this.#claimer
     // A verdict that is repeated goes alone: a claim beside it could take its job before the reply tells of either.
@@ -114,6 +119,11 @@ export class Exchange {
     this.#running = false
     if (this.#pending.length > 0 || (pending.length > 0 && this.#claimer !== null) || request !== null) this.poke()
     if (this.#pending.length === 0) this.#tellFlushed()
+    if (!this.#scheduled) setImmediate(this.#rest)
+  }
+
+  readonly #rest = (): void => {
+    if (!this.#scheduled && !this.#running) this.#rested = true
   }
 
   #take(): Pending[] {

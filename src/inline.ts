@@ -8,7 +8,7 @@ import type { Attempts } from './attempts.ts'
 import { errorOf } from './attempts.ts'
 import { decode } from './codec.ts'
 import type { Counters } from './counters.ts'
-import { JobFailedError } from './errors.ts'
+import { JobFailedError, StoppedError } from './errors.ts'
 import type { Ending, LeaseKeeper } from './leases.ts'
 import type { Handler, RunOptions, WaitOptions } from './options.ts'
 import type { Producer } from './producer.ts'
@@ -94,6 +94,8 @@ export class Asker<TPayload, TResult> {
         } else if (isTerminal(record)) {
           return this.#answer(record)
         }
+        // The attempt may have ended by a stop, which let the wait be: what is stopping begins no other.
+        if (this.#waiter.refusing) throw new StoppedError('run')
         if (leased) this.#waiter.pollSoon()
         const seen = await wait.next()
         if (seen !== 'due') {

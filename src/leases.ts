@@ -110,6 +110,8 @@ export class LeaseKeeper<TPayload> {
   #beat: Timer | null = null
   #beatDueAt = 0
   #beating = false
+  /** Stops so far: a renewal that a stop left hanging is no business of the leases that come after. */
+  #stops = 0
   /** While a renewal is under way: when the next lease ends. */
   #ending: Timer | null = null
   #overdue: Timer | null = null
@@ -156,6 +158,8 @@ export class LeaseKeeper<TPayload> {
 
   /** Ends the timers. They are unref'ed and cost little, so that only a stop does this, not each last lease. */
   stop(): void {
+    this.#stops++
+    this.#beating = false
     this.#beat?.clear()
     this.#beat = null
     this.#ending?.clear()
@@ -178,6 +182,7 @@ export class LeaseKeeper<TPayload> {
   async #onBeat(): Promise<void> {
     this.#beat = null
     this.#beating = true
+    const stops = this.#stops
     const now = this.#clock.monotonic()
     const lateMs = now - this.#beatDueAt
     if (lateMs > this.#leaseMs / 3) this.#events.blocked(lateMs)
@@ -193,6 +198,7 @@ export class LeaseKeeper<TPayload> {
         failed = true
         this.#events.error(error)
       }
+      if (stops !== this.#stops) return
       this.#ending?.clear()
       this.#ending = null
     }

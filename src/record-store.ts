@@ -8,6 +8,7 @@
 
 import type { Clock } from './clock.ts'
 import { systemClock } from './clock.ts'
+import type { AskonceError } from './errors.ts'
 import { StorageClosedError } from './errors.ts'
 import type { EnqueueCommand, EnqueueOutcome, ExtendOutcome, Step } from './machine.ts'
 import { living, step } from './machine.ts'
@@ -118,9 +119,9 @@ export interface RecordStore {
   close(): Promise<void>
   /**
    * Completes rows whose payload the store left out (''), in their order. Called for rows that have just been leased, or are
-   * found to be leased by the asker. Only stores that keep payloads apart need it.
+   * found to be leased by the asker. An error instead of a row is that row's alone. Only stores that keep payloads apart need it.
    */
-  fill?(rows: readonly JobRow[]): Promise<readonly JobRow[]>
+  fill?(rows: readonly JobRow[]): Promise<readonly (JobRow | AskonceError)[]>
   /** Counts rows. Without it no count is known. */
   stats?(): Promise<RowCounts>
 }

@@ -337,7 +337,7 @@ export class Swapper {
         error === null && row?.record.state === 'processing' && done.some(({ answer }) => leased(answer)),
     )
     if (held.length === 0) return
-    let rows: readonly JobRow[]
+    let rows: readonly (JobRow | AskonceError)[]
     try {
       rows = await store.fill(held.map(({ row }) => row!))
     } catch (error) {
@@ -345,7 +345,12 @@ export class Swapper {
       return
     }
     held.forEach((group, i) => {
-      const filled = rows[i]!.record
+      const row = rows[i]!
+      if (row instanceof AskonceError) {
+        group.error = row
+        return
+      }
+      const filled = row.record
       if (isTerminal(filled)) return
       group.done = group.done.map((done) =>
         done.record === null || isTerminal(done.record)

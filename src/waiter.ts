@@ -153,6 +153,11 @@ export class Waiter {
     this.#pollMs = traits.pollMs.min
   }
 
+  /** Whether it was stopped, and not revived. */
+  get refusing(): boolean {
+    return this.#refusing
+  }
+
   /** Ids that are waited for. */
   get size(): number {
     return this.#watches.size

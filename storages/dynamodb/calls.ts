@@ -95,6 +95,12 @@ export class Calls {
     }
   }
 
+  /** Waits before a part of a request is repeated that was left undone. */
+  backOff(tries: number): Promise<void> {
+    const { clock, random } = this.#options
+    return sleep(clock, backoffMs(random, tries - 1))
+  }
+
   async #send<Output>(doing: string, make: () => unknown): Promise<Output | ConditionFalse> {
     const { client, clock, counters, definition, random, throttleTimeoutMs } = this.#options
     const begun = clock.monotonic()
@@ -114,7 +120,7 @@ export class Calls {
         if (isThrottle(error)) {
           counters.throttled++
           this.#warn()
-          const waitMs = random() * Math.min(backoffMaxMs, backoffMinMs * 2 ** tries)
+          const waitMs = backoffMs(random, tries)
           if (clock.monotonic() - begun + waitMs < throttleTimeoutMs) {
             await sleep(clock, waitMs)
             continue
@@ -171,6 +177,11 @@ export class Calls {
 
 function tidy(error: unknown): unknown {
   return storageError('find the table', error).cause
+}
+
+/** Full jitter, up to ever more. */
+function backoffMs(random: () => number, tries: number): number {
+  return random() * Math.min(backoffMaxMs, backoffMinMs * 2 ** Math.max(0, tries))
 }
 
 function sleep(clock: Clock, ms: number): Promise<void> {

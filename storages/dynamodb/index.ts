@@ -69,7 +69,7 @@ export class DynamoDBStorage implements Storage {
   readonly #requests: Requests
   readonly #clock: ServerClock
   readonly #storage: Storage
-  readonly #warned = new Set<HintListener>()
+  readonly #watching = new Set<HintListener>()
   #resources: { readonly client: DynamoDBClientLike; readonly calls: Calls; readonly end: () => void } | null = null
   #users = 0
   #ttl: { readonly on: Promise<boolean>; readonly askedAt: number } | null = null
@@ -201,7 +201,8 @@ export class DynamoDBStorage implements Storage {
       now,
     })
     const scan = () => this.#scans()
-    const sweeper = new Sweeper({ calls, requests, items, layout, payloads, shards, clock, scan })
+    const warn = (code: string, message: string) => this.#warn(code, message)
+    const sweeper = new Sweeper({ calls, requests, items, layout, payloads, shards, clock, scan, warn })
     return new DynamoDBStore({
       calls,
       requests,
@@ -216,16 +217,17 @@ export class DynamoDBStorage implements Storage {
       random,
       counters: this.#counters,
       dueName: this.#names.due,
+      warn,
       watch: (listener) => this.#watch(namespace, listener),
       closed: async () => this.#release(),
     })
   }
 
   #watch(namespace: string, listener: HintListener): () => void {
-    this.#warned.add(listener)
+    this.#watching.add(listener)
     const end = this.#options.wake?.(namespace, (hint = { type: 'due', inMs: 0 }) => listener(hint))
     return () => {
-      this.#warned.delete(listener)
+      this.#watching.delete(listener)
       end?.()
     }
   }
@@ -257,11 +259,13 @@ export class DynamoDBStorage implements Storage {
       concurrency: requestsMax,
       definition: this.definition,
       counters: this.#counters,
-      warn: (code, message) => {
-        for (const listener of this.#warned) listener({ type: 'warning', code, message })
-      },
+      warn: (code, message) => this.#warn(code, message),
     })
     return { client, calls, end: () => own?.destroy() }
+  }
+
+  #warn(code: string, message: string): void {
+    for (const listener of this.#watching) listener({ type: 'warning', code, message })
   }
 
   /** Whether sweeps scan the table. */
@@ -276,18 +280,17 @@ export class DynamoDBStorage implements Storage {
   }
 
   async #ttlIsOn(): Promise<boolean> {
-    const client = this.#resources?.client
-    if (client === undefined) return true
-    const command = new DescribeTimeToLiveCommand({ TableName: this.definition.TableName })
+    const { calls } = this.#resources ?? {}
+    const { TableName } = this.definition
     try {
-      const answer = (await client.send(command)) as {
+      const answer = (await calls?.send('ask for TTL', () => new DescribeTimeToLiveCommand({ TableName }))) as {
         TimeToLiveDescription?: { TimeToLiveStatus?: string; AttributeName?: string }
       }
       const { TimeToLiveStatus, AttributeName } = answer.TimeToLiveDescription ?? {}
       return AttributeName === ttlAttribute && (TimeToLiveStatus === 'ENABLED' || TimeToLiveStatus === 'ENABLING')
     } catch (error) {
       // A service without the call has no TTL. Who may not ask may not scan, most likely.
-      return awsName(error) !== 'UnknownOperationException'
+      return awsName((error as Error).cause) !== 'UnknownOperationException'
     }
   }
 }

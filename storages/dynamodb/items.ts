@@ -4,7 +4,7 @@
  * @module
  */
 
-import { TooLargeError } from '../../src/errors.ts'
+import { SerializationError, TooLargeError } from '../../src/errors.ts'
 import type { Encoded } from '../../src/record.ts'
 import { isTerminal } from '../../src/record.ts'
 import { packRecord, unpackRecord } from '../../src/record-codec.ts'
@@ -196,4 +196,18 @@ export function dueKey(ms: number, isText: boolean): number | string {
 /** The latest second up to which DynamoDB would collect what is past its end at `now`, if it were prompt and patient. */
 export function collectableUntil(now: number): number {
   return Math.floor(now / 1000) + collectAfterSeconds
+}
+
+/** The row, or undefined if it is damaged; that is told. */
+export async function intact(
+  row: Promise<StoredRow>,
+  warn: (code: string, message: string) => void,
+): Promise<StoredRow | undefined> {
+  try {
+    return await row
+  } catch (error) {
+    if (!(error instanceof SerializationError)) throw error
+    warn('dynamodb_damaged', `a record was left out: ${error.message}`)
+    return undefined
+  }
 }

@@ -8,6 +8,8 @@
  * @module
  */
 
+import type { AskonceError } from '../../src/errors.ts'
+import { SerializationError } from '../../src/errors.ts'
 import type { Encoded, JobRecord } from '../../src/record.ts'
 import { forgettableFrom } from '../../src/record-store.ts'
 import { newVersion } from '../../src/record-swapper.ts'
@@ -69,16 +71,21 @@ export class Payloads {
     return { payloadKey, payloadUntil }
   }
 
-  /** Reads the payloads of these rows, in their order; null where there is none any more. */
+  /** Reads payloads by their keys, in their order; an error for each that is gone or damaged. */
   async read(
     keys: readonly string[],
     load: (keys: readonly string[]) => Promise<Map<string, Record<string, unknown>>>,
-  ) {
+  ): Promise<readonly (Encoded | AskonceError)[]> {
     const found = await load(keys)
     return Promise.all(
       keys.map(async (key) => {
         const item = found.get(key)
-        return item === undefined ? null : expanded(item['p'] as Encoded, String(item['y'] ?? ''), 'payload')
+        if (item === undefined) return new SerializationError('payload', 'is gone: its item was removed from the table')
+        try {
+          return await expanded(item['p'] as Encoded, String(item['y'] ?? ''), 'payload')
+        } catch (error) {
+          return error as SerializationError
+        }
       }),
     )
   }

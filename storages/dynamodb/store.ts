@@ -8,8 +8,8 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb'
 import type { Entity } from 'dynamodb-toolbox/entity'
 import type { Condition } from 'dynamodb-toolbox/entity/actions/parseCondition'
 import type { Clock } from '../../src/clock.ts'
-import { SerializationError, StorageError } from '../../src/errors.ts'
-import type { JobRecord } from '../../src/record.ts'
+import { AskonceError, StorageError } from '../../src/errors.ts'
+import type { JobRecord, OpenRecord } from '../../src/record.ts'
 import { isTerminal } from '../../src/record.ts'
 import type {
   Change,
@@ -29,6 +29,7 @@ import { ABSENT, FREE, UNCHANGED } from './conditions.ts'
 import type { Entry } from './due-pages.ts'
 import { DuePages } from './due-pages.ts'
 import type { Attributes, Items, StoredRow } from './items.ts'
+import { intact } from './items.ts'
 import type { Layout } from './layout.ts'
 import type { Payloads } from './payloads.ts'
 import type { Key, Requests } from './requests.ts'
@@ -59,6 +60,8 @@ export interface StoreOptions {
   readonly random: () => number
   readonly counters: DynamoDBCounters
   readonly dueName: string
+  /** Told of damage. */
+  readonly warn: (code: string, message: string) => void
   /** The hook for wake-ups from outside. */
   readonly watch: (listener: HintListener) => () => void
   readonly closed: () => Promise<void>
@@ -86,8 +89,28 @@ export class DynamoDBStore implements RecordStore {
     return Promise.all(keys.map((key, index) => this.#row(key, found.get(partitions[index]!))))
   }
 
-  swap(changes: readonly Change[]): Promise<readonly SwapAnswer[]> {
-    return Promise.all(changes.map((change) => this.#swap(change).catch((error) => ({ ok: false, error }) as const)))
+  async swap(changes: readonly Change[]): Promise<readonly SwapAnswer[]> {
+    const there = await this.#lookFirst(changes)
+    const swap = (change: Change): Promise<SwapAnswer> => {
+      const row = there.get(change.key)
+      return row === undefined ? this.#swap(change) : Promise.resolve({ ok: false, row })
+    }
+    return Promise.all(changes.map((change) => swap(change).catch((error) => ({ ok: false, error }) as const)))
+  }
+
+  /** Writing a large payload costs more than a look whether it is needed at all: the rows that stand in the way of some. */
+  async #lookFirst(changes: readonly Change[]): Promise<Map<string, JobRow>> {
+    const { payloads, clock } = this.#options
+    const there = new Map<string, JobRow>()
+    const large = changes.filter(
+      ({ from, to }) =>
+        from === null && to?.type === 'job' && !isTerminal(to.record) && payloads.isLarge(to.record.payload),
+    )
+    if (large.length === 0) return there
+    for (const row of await this.load(large.map(({ key }) => key))) {
+      if (row?.type === 'job' && !isPast(row.record, clock.now())) there.set(row.key, row)
+    }
+    return there
   }
 
   async due(limit: number, now: number, kind: DueKind): Promise<DueAnswer> {
@@ -97,7 +120,7 @@ export class DynamoDBStore implements RecordStore {
     return { items: entries.map(({ key, row }) => row ?? key), nextAt }
   }
 
-  async fill(rows: readonly JobRow[]): Promise<readonly JobRow[]> {
+  async fill(rows: readonly JobRow[]): Promise<readonly (JobRow | AskonceError)[]> {
     const apart = (rows as readonly StoredRow[]).filter(isApart)
     if (apart.length === 0) return rows
     const keys = apart.map(({ payloadKey }) => payloadKey!)
@@ -106,7 +129,7 @@ export class DynamoDBStore implements RecordStore {
     return (rows as readonly StoredRow[]).map((row) => {
       const payload = filled.get(row)
       if (payload === undefined) return row
-      if (payload === null) throw new SerializationError('payload', 'is gone: its item was removed from the table')
+      if (payload instanceof AskonceError) return payload
       return { ...row, record: { ...row.record, payload } as JobRecord }
     })
   }
@@ -139,8 +162,9 @@ export class DynamoDBStore implements RecordStore {
     await Promise.all(
       batches.map(async (batch) => {
         let keys: readonly Key[] = batch.map((partition) => requests.key(partition))
-        // What did not fit into an answer, or was throttled, is left over; each answer has at least one item, or is an error.
-        while (keys.length > 0) {
+        // What did not fit into an answer, or was throttled, is left over.
+        for (let tries = 0; keys.length > 0; tries++) {
+          if (tries > 0) await calls.backOff(tries)
           const answer = (await calls.send('read items', () => requests.batchGet(keys))) as {
             Responses?: Record<string, Item[]>
             UnprocessedKeys?: Record<string, { Keys?: Key[] }>
@@ -173,14 +197,9 @@ export class DynamoDBStore implements RecordStore {
   async #create(from: StoredRow | null, to: StoredRow): Promise<SwapAnswer> {
     const { clock, items, payloads, requests } = this.#options
     let row = to
-    const { payload } = to.record as { payload: string }
+    const { payload } = to.record as OpenRecord
     let apart: string | null = null
     if (payloads.isLarge(payload)) {
-      if (from === null) {
-        // Writing a payload costs more than a look whether it is needed at all.
-        const [there] = await this.load([to.key])
-        if (there?.type === 'job' && !isPast(there.record, clock.now())) return { ok: false, row: there }
-      }
       const written = await payloads.write(to.record, payload)
       if (written !== null) {
         apart = written.payloadKey
@@ -197,8 +216,9 @@ export class DynamoDBStore implements RecordStore {
       const packings = attributes['y'] as string | undefined
       return { ok: true, row: packings === undefined ? row : ({ ...row, packings } as StoredRow) }
     }
-    // What may have been written must not lose its payload; what was not leaves it to be collected.
-    if (apart !== null && answer.error === undefined) payloads.done(row)
+    // A payload that may be a record's is left: the write may have been made, its answer lost, and others gone on from there.
+    const taken = answer.error !== undefined
+    if (apart !== null && !taken) payloads.done(row)
     return answer
   }
 
@@ -286,7 +306,7 @@ export class DynamoDBStore implements RecordStore {
   }
 
   async #readShard(shard: number, until: number, limit: number): Promise<readonly IndexEntry[]> {
-    const { calls, requests, layout, items, dueName } = this.#options
+    const { calls, requests, layout, items, dueName, warn } = this.#options
     const answer = (await calls.send('look for due records', () =>
       requests.due(layout.shard(shard), until, limit),
     )) as {
@@ -299,8 +319,9 @@ export class DynamoDBStore implements RecordStore {
       if (key === null) continue
       const version = typeof item['w'] === 'string' ? item['w'] : null
       // An index of the user's own may have the keys alone.
-      const row = version !== null && item['s'] !== undefined ? await items.row(key, item, true) : null
-      entries.push({ key, due: Number(item[dueName]), version, row })
+      const row = version !== null && item['s'] !== undefined ? await intact(items.row(key, item, true), warn) : null
+      // One damaged record must not keep all others from being found.
+      if (row !== undefined) entries.push({ key, due: Number(item[dueName]), version, row })
     }
     return entries
   }

@@ -16,7 +16,7 @@ import type { Calls } from './calls.ts'
 import { ConditionFalse } from './calls.ts'
 import { UNCHANGED } from './conditions.ts'
 import type { Attributes, Items, StoredRow } from './items.ts'
-import { collectableUntil } from './items.ts'
+import { collectableUntil, intact } from './items.ts'
 import type { Layout } from './layout.ts'
 import type { Payloads } from './payloads.ts'
 import type { Key, Requests } from './requests.ts'
@@ -42,6 +42,8 @@ export interface SweeperOptions {
   readonly payloads: Payloads
   readonly shards: Shards
   readonly clock: Clock
+  /** Told of damage. */
+  readonly warn: (code: string, message: string) => void
   /** Whether the table is scanned. */
   readonly scan: () => Promise<boolean>
 }
@@ -61,7 +63,7 @@ export class Sweeper {
   async find(limit: number, now: number): Promise<JobRow[]> {
     await this.#keepBacklog(now)
     if (!(await this.#options.scan())) return []
-    const { calls, requests, layout, items } = this.#options
+    const { calls, requests, layout, items, warn } = this.#options
     const rows: JobRow[] = []
     for (let page = 0; page < pagesMax && rows.length < limit; page++) {
       const answer = (await calls.send('look for what is past its end', () =>
@@ -79,8 +81,10 @@ export class Sweeper {
         const item = unmarshalled(wire)
         const partition = requests.partitionOf(item)
         const id = layout.id(partition)
-        if (id !== null) rows.push(await items.row(id, item))
-        else if (partition.startsWith(layout.payloads)) owned.set(partition, item)
+        if (id !== null) {
+          const row = await intact(items.row(id, item), warn)
+          if (row !== undefined) rows.push(row)
+        } else if (partition.startsWith(layout.payloads)) owned.set(partition, item)
       }
       await this.#removeOrphans(owned)
       // With more than was asked for, the page is read again once the first of it are gone.
@@ -103,7 +107,7 @@ export class Sweeper {
 
   /** Puts off the TTLs of payloads whose records have long been due: nobody claims them, but somebody may yet. */
   async #keepBacklog(now: number): Promise<void> {
-    const { calls, requests, layout, items, shards } = this.#options
+    const { calls, requests, layout, items, shards, warn } = this.#options
     const count = await shards.read()
     const shard = this.#backlogShard % count
     const startKey = this.#backlogKey
@@ -116,7 +120,8 @@ export class Sweeper {
       const item = unmarshalled(wire)
       const id = layout.id(requests.partitionOf(item))
       if (id === null || item['q'] === undefined || item['w'] === undefined) continue
-      await this.#keep(await items.row(id, item, true))
+      const row = await intact(items.row(id, item, true), warn)
+      if (row !== undefined) await this.#keep(row)
     }
   }
 

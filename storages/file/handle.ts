@@ -40,28 +40,29 @@ export class FileHandle implements StorageHandle {
     this.#release = release
   }
 
-  async enqueue(items: readonly EnqueueItem[]): Promise<EnqueueAnswers> {
+  enqueue(items: readonly EnqueueItem[]): Promise<EnqueueAnswers> {
     return this.#run({ commands: items.map(enqueueCommand) }, (call) => ({
       now: call.now,
       answers: call.outcomes.map((outcome) => {
         const { record, answer } = known(outcome)
-        return { ...(answer as EnqueueOutcome), record: record as JobRecord }
+        const { outcome: how, leased, mismatch } = answer as EnqueueOutcome
+        return { outcome: how, leased, mismatch, record: record as JobRecord }
       }),
     }))
   }
 
-  async claim(request: ClaimRequest): Promise<ClaimAnswer> {
+  claim(request: ClaimRequest): Promise<ClaimAnswer> {
     return this.#run({ claim: request }, claimAnswer)
   }
 
-  async extend(items: readonly ({ readonly id: string } & LeaseTerms)[]): Promise<readonly ExtendOutcome[]> {
+  extend(items: readonly ({ readonly id: string } & LeaseTerms)[]): Promise<readonly ExtendOutcome[]> {
     const commands = items.map(({ id, generation, leaseMs }): PlannedCommand => {
       return { id, command: { type: 'extend', generation, leaseMs } }
     })
     return this.#run({ commands }, (call) => answersOf<ExtendOutcome>(call))
   }
 
-  async settle(items: readonly Settlement[], claim: ClaimRequest | null): Promise<SettleAnswers> {
+  settle(items: readonly Settlement[], claim: ClaimRequest | null): Promise<SettleAnswers> {
     const commands = items.map(({ id, generation, verdict }): PlannedCommand => {
       return { id, command: { type: 'settle', generation, verdict } }
     })
@@ -71,17 +72,17 @@ export class FileHandle implements StorageHandle {
     }))
   }
 
-  async cancel(ids: readonly string[]): Promise<readonly CancelOutcome[]> {
+  cancel(ids: readonly string[]): Promise<readonly CancelOutcome[]> {
     const commands = ids.map((id): PlannedCommand => ({ id, command: { type: 'cancel' } }))
     return this.#run({ commands }, (call) => answersOf<CancelOutcome>(call))
   }
 
-  async touch(items: readonly { readonly id: string; readonly ttlMs: number }[]): Promise<readonly TouchOutcome[]> {
+  touch(items: readonly { readonly id: string; readonly ttlMs: number }[]): Promise<readonly TouchOutcome[]> {
     const commands = items.map(({ id, ttlMs }): PlannedCommand => ({ id, command: { type: 'touch', ttlMs } }))
     return this.#run({ commands }, (call) => answersOf<TouchOutcome>(call))
   }
 
-  async get(ids: readonly string[]): Promise<GetAnswers> {
+  get(ids: readonly string[]): Promise<GetAnswers> {
     return this.#run({}, ({ now }, { table }) => ({ now, records: ids.map((id) => living(table.get(id), now)) }))
   }
 
@@ -96,15 +97,15 @@ export class FileHandle implements StorageHandle {
     return unwatch
   }
 
-  async sweep(limit: number): Promise<number> {
+  sweep(limit: number): Promise<number> {
     return this.#run({ sweepLimit: limit }, (call) => call.swept)
   }
 
-  async hold(ms: number): Promise<void> {
+  hold(ms: number): Promise<void> {
     return this.#run({ holdMs: ms }, () => undefined)
   }
 
-  async stats(): Promise<StorageStats> {
+  stats(): Promise<StorageStats> {
     return this.#run({}, ({ now }, { table }) => ({ ...table.counts, heldForMs: Math.max(0, table.holdUntil - now) }))
   }
 
@@ -119,22 +120,24 @@ export class FileHandle implements StorageHandle {
     await this.#release()
   }
 
-  async #run<Answer>(plan: Plan, prepare: (call: Call, replica: Replica) => Answer): Promise<Answer> {
-    if (this.#closed !== null) throw new StorageClosedError()
+  #run<Answer>(plan: Plan, prepare: (call: Call, replica: Replica) => Answer): Promise<Answer> {
+    if (this.#closed !== null) return Promise.reject(new StorageClosedError())
     this.#running++
-    try {
-      return await this.#space.run(plan, prepare)
-    } finally {
-      if (--this.#running === 0) this.#onIdle?.()
-    }
+    return this.#space.run(plan, prepare, this.#ended)
+  }
+
+  readonly #ended = (): void => {
+    if (--this.#running === 0) this.#onIdle?.()
   }
 }
 
 function enqueueCommand({ spec, payload, delayMs, rejectMismatch, lease }: EnqueueItem): PlannedCommand {
-  const terms = lease === null ? null : { generation: lease.generation, leaseMs: lease.leaseMs, graceMs: 0 }
-  const inline = lease !== null
-  const command = { type: 'enqueue', spec, payload, rejectMismatch, lease: terms, inline } as const
-  return { id: spec.id, command: { ...command, delayMs: inline ? 0 : delayMs } }
+  const type = 'enqueue'
+  if (lease === null) {
+    return { id: spec.id, command: { type, spec, payload, delayMs, rejectMismatch, lease, inline: false } }
+  }
+  const terms = { generation: lease.generation, leaseMs: lease.leaseMs, graceMs: 0 }
+  return { id: spec.id, command: { type, spec, payload, delayMs: 0, rejectMismatch, lease: terms, inline: true } }
 }
 
 function claimAnswer({ now, jobs, exhausted }: Call, { table }: Replica): ClaimAnswer {

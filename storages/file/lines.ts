@@ -9,6 +9,8 @@
 import { crc32 } from 'node:zlib'
 
 const newline = 0x0a
+/** CAN: stands before a newline that is to spoil what it ends. */
+const cancel = 0x18
 const hexDigits = Buffer.from('0123456789abcdef')
 /** Values of hex digits by their character code; 255 for all others. */
 const hexValues = new Uint8Array(256).fill(255)
@@ -43,9 +45,13 @@ export class LineBuffer {
     if (this.#buffer.length > 8 * 1024 * 1024) this.#buffer = Buffer.allocUnsafe(64 * 1024)
   }
 
-  /** Ends whatever a crashed writer left unfinished before this. */
-  addNewline(): void {
-    this.#reserve(1)
+  /**
+   * Ends whatever a crashed writer left unfinished before this, and spoils it: it may lack nothing but its newline, and must
+   * not take effect now, long after all have acted as if it had not happened.
+   */
+  addBreak(): void {
+    this.#reserve(2)
+    this.#buffer[this.#length++] = cancel
     this.#buffer[this.#length++] = newline
   }
 
@@ -102,7 +108,7 @@ export interface LineVisitor {
 }
 
 /**
- * Visits the finished lines of a buffer. Empty lines are passed over; an unfinished last line is not taken.
+ * Visits the finished lines of a buffer. Empty lines and breaks are passed over; an unfinished last line is not taken.
  *
  * @returns the offset after the last newline that was visited
  */
@@ -111,6 +117,10 @@ export function scanLines(buffer: Buffer, length: number, seed: number, visitor:
   while (start < length) {
     if (buffer[start] === newline) {
       start++
+      continue
+    }
+    if (buffer[start] === cancel && start + 1 < length && buffer[start + 1] === newline) {
+      start += 2
       continue
     }
     const end = buffer.indexOf(newline, start)

@@ -106,7 +106,7 @@ export class LogFile {
   }
 
   /**
-   * Appends bytes that begin and end with a newline.
+   * Appends whole lines.
    *
    * @returns `alone`: they were written whole and nobody else wrote since the last look, they count as read; `mixed`:
    * {@link readInside} to see what became of them

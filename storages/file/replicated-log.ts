@@ -181,7 +181,7 @@ export class ReplicatedLog {
     const log = this.#log
     const lines = this.#lines
     lines.clear()
-    lines.addNewline()
+    lines.addBreak()
     if (log.isEmpty) lines.add(headerText())
     for (const change of changes) {
       change.text = entryText(change.entry, this.#options.nonce)

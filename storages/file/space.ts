@@ -69,10 +69,18 @@ export class Space {
     await this.run({}, () => undefined)
   }
 
-  /** Runs a plan; resolves to what `prepare` made of it. */
-  run<Answer>(plan: Plan, prepare: (call: Call, replica: Replica) => Answer): Promise<Answer> {
+  /**
+   * Runs a plan; resolves to what `prepare` made of it.
+   *
+   * @param ended - called when it was answered, one way or the other
+   */
+  run<Answer>(
+    plan: Plan,
+    prepare: (call: Call, replica: Replica) => Answer,
+    ended: () => void = () => {},
+  ): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      this.#calls.push(new Call(plan, prepare, resolve as (answer: unknown) => void, reject))
+      this.#calls.push(new Call(plan, prepare, resolve as (answer: unknown) => void, reject, ended))
       this.#schedule()
     })
   }

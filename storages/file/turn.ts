@@ -57,10 +57,10 @@ export class Call {
   now = 0
   /** Changes that are not in the log yet; infinite while the plan was not looked at. */
   missing = Number.POSITIVE_INFINITY
-  /** Rejects the call. */
-  readonly reject: (error: unknown) => void
   readonly #prepare: (call: Call, replica: Replica) => unknown
   readonly #resolve: (answer: unknown) => void
+  readonly #reject: (error: unknown) => void
+  readonly #ended: () => void
   #answer: unknown
 
   constructor(
@@ -68,13 +68,15 @@ export class Call {
     prepare: (call: Call, replica: Replica) => unknown,
     resolve: (answer: unknown) => void,
     reject: (error: unknown) => void,
+    ended: () => void,
   ) {
     this.plan = plan
     this.outcomes = new Array(this.commands.length)
     this.claimed = (plan.claim ?? null) === null
     this.#prepare = prepare
     this.#resolve = resolve
-    this.reject = reject
+    this.#reject = reject
+    this.#ended = ended
   }
 
   get commands(): readonly PlannedCommand[] {
@@ -92,7 +94,13 @@ export class Call {
   }
 
   resolve(): void {
+    this.#ended()
     this.#resolve(this.#answer)
+  }
+
+  reject(error: unknown): void {
+    this.#ended()
+    this.#reject(error)
   }
 }
 

@@ -136,8 +136,14 @@ async function left(storage: DynamoDBStorage, jobs: number): Promise<number> {
 }
 
 async function child(endpoint: string, tableName: string, jobs: number): Promise<void> {
-  const storage = new DynamoDBStorage({ tableName, clientConfig: clientConfig(endpoint), grace: 500 })
-  const queue = new Queue<number, number>({ name: 'q', storage, concurrency: 10, leaseMs: 5_000, maxAttempts: 10 })
+  const storage = new DynamoDBStorage({
+    tableName,
+    clientConfig: clientConfig(endpoint),
+    grace: 500,
+    // dynalite and all processes share the machine: under its load an answer may take long.
+    requestTimeout: 60_000,
+  })
+  const queue = new Queue<number, number>({ name: 'q', storage, concurrency: 10, leaseMs: 15_000, maxAttempts: 10 })
   let done: string[] = []
   const tell = (): void => {
     if (done.length > 0) process.send?.({ type: 'completed', ids: done })
@@ -155,11 +161,13 @@ async function child(endpoint: string, tableName: string, jobs: number): Promise
     process.send?.({ type: 'end', executed, claimsLost: storage.counters.claimsLost }, () => process.disconnect())
   })
   await queue.start()
-  const answers = await queue.enqueueMany(ids(jobs).map((id, payload) => ({ id, payload })))
-  process.send?.({
-    type: 'queued',
-    count: answers.filter((answer) => 'status' in answer && answer.status === 'queued').length,
-  })
+  let queued = 0
+  const requests = ids(jobs).map((id, payload) => ({ id, payload }))
+  while (requests.length > 0) {
+    const answers = await queue.enqueueMany(requests.splice(0, 100))
+    queued += answers.filter(({ status }) => status === 'queued').length
+  }
+  process.send?.({ type: 'queued', count: queued })
 }
 
 const [first, ...rest] = process.argv.slice(2)

@@ -119,10 +119,12 @@ t.test('a large payload has an item of its own, written before the record', asyn
   const handle = await storage.open('q')
   const payload = 'x'.repeat(101)
   const written: string[] = []
-  server.wire.seen = (operation, { Item }) => operation === 'PutItem' && written.push(Item!['pk']!.S!.split('#')[2]!)
+  server.wire.seen = (operation, { Item }) => operation === 'PutItem' && written.push(Item!['pk']!.S!)
   await handle.enqueue([job('small', 'x'.repeat(100)), job('large', payload)])
   server.wire.seen = null
-  t.same(written.slice(-2), ['p', 'j'])
+  const [first, second] = written.filter((key) => key !== 'askonce#q#j#small')
+  t.match(first, /^askonce#q#p#/)
+  t.equal(second, 'askonce#q#j#large')
   const record = (await items()).get('askonce#q#j#large')!
   t.equal(record['p'], undefined)
   t.match((await items()).get(String(record['q'])), { p: payload, o: 'askonce#q#j#large' })
@@ -270,4 +272,86 @@ t.test('a record that somebody damaged is refused in words, without its content'
   await client.send(new PutItemCommand({ TableName: tableName, Item }))
   await t.rejects(handle.get(['a']), { code: 'ASKONCE_SERIALIZATION', message: /damaged/ })
   await handle.close()
+})
+
+t.test('a record damaged or without its payload costs nobody else anything', async (t) => {
+  const { client, storage, tableName, items } = await freshTable(server, { inlinePayloadBytesMax: 10 })
+  const handle = await storage.open('q')
+  const hints: Hint[] = []
+  handle.watch((hint) => hints.push(hint))
+  await handle.enqueue(['one', 'lost', 'two'].map((id) => job(id, `payload of ${id}`, { maxAttempts: 2 })))
+  const { DeleteItemCommand, PutItemCommand } = await import('@aws-sdk/client-dynamodb')
+  const payloadKey = String((await items()).get('askonce#q#j#lost')!['q'])
+  await client.send(new DeleteItemCommand({ TableName: tableName, Key: { pk: { S: payloadKey } } }))
+  const Item = {
+    pk: { S: 'askonce#q#j#damaged' },
+    shard: { S: 'askonce#q#0' },
+    due: { N: '1' },
+    w: { S: 'v' },
+    s: { S: 'secret' },
+  }
+  await client.send(new PutItemCommand({ TableName: tableName, Item }))
+  const { jobs } = await handle.claim({ generation: token('g'), leaseMs: 60_000, limit: 10 })
+  t.same(jobs.map(({ spec }) => spec.id).toSorted(), ['one', 'two'])
+  t.match(
+    hints.find(({ type }) => type === 'warning'),
+    { code: 'dynamodb_damaged', message: /left out/ },
+  )
+  t.notMatch(JSON.stringify(hints), /secret/)
+  await handle.close()
+})
+
+t.test('a hold made elsewhere is noticed within holdCache, and costs an idle queue nothing', async (t) => {
+  const clock = new VirtualClock()
+  const { make } = await freshTable(server, { clock, holdCache: 1_000 })
+  const storage = make()
+  const [here, there] = [await storage.open('q'), await make().open('q')]
+  const claim = () => here.claim({ generation: token('g'), leaseMs: 60_000, limit: 1 })
+  await here.enqueue([job('a'), job('b'), job('c')])
+  t.equal((await claim()).jobs.length, 1)
+  await there.hold(60_000)
+  await clock.advance(1_000)
+  const { jobs, heldForMs } = await claim()
+  t.same(jobs, [])
+  t.equal(heldForMs, 59_000)
+  await clock.advance(59_000)
+  t.equal((await claim()).jobs.length, 1)
+  t.equal((await claim()).jobs.length, 1)
+  await clock.advance(5_000)
+  await claim()
+  await clock.advance(5_000)
+  const before = storage.counters.requests
+  await claim()
+  t.equal(storage.counters.requests, before + 1, 'the look alone')
+  await here.close()
+  await there.close()
+})
+
+t.test('a payload whose record others have gone on with is left, though the enqueue’s answer was lost', async (t) => {
+  const { storage, make, items } = await freshTable(server, { inlinePayloadBytesMax: 10, payloadCleanup: 'delete' })
+  const [one, two] = [await storage.open('q'), await make().open('q')]
+  let other: Promise<unknown> | undefined
+  server.wire.oldItems = true
+  server.wire.lose = {
+    operations: ['PutItem'],
+    chance: 0.5,
+    random: () => {
+      // The record is there, the answer is not: another process claims it before the SDK repeats the request.
+      if (server.wire.lose === null || other !== undefined) return 1
+      other = two.claim({ generation: 'theirs', leaseMs: 60_000, limit: 1, ids: ['a'] })
+      return 0
+    },
+  }
+  // The payload's own write must not be the one.
+  const { lose } = server.wire
+  server.wire.lose = null
+  server.wire.seen = (operation, { Item }) => {
+    if (operation === 'PutItem') server.wire.lose = Item!['pk']!.S!.includes('#j#') ? lose : null
+  }
+  t.match((await one.enqueue([job('a', 'a large payload')])).answers, [{ outcome: 'created' }])
+  Object.assign(server.wire, { lose: null, seen: null, oldItems: false })
+  t.match(await other, { jobs: [{ payload: 'a large payload' }] })
+  await one.close()
+  t.equal([...(await items()).keys()].filter((key) => key.includes('#p#')).length, 1)
+  await two.close()
 })

@@ -46,6 +46,19 @@ t.test('a torn tail is passed over, and does not spoil what is appended after it
   t.match(second.warnings[0]?.message, /"job-9"/, 'it is named')
 })
 
+t.test('a line that lacks nothing but its newline never counts, not even when the next append ends it', async (t) => {
+  const { basePath, ids, log } = await tenJobs(t)
+  const ghost = new LineBuffer(1)
+  ghost.add('K\t1700000000000\tjob-1\tnonce')
+  appendFileSync(log, ghost.bytes.subarray(0, ghost.length - 1))
+  const { handle, states: found } = await reopen(t, basePath, ids)
+  t.strictSame(new Set(found), new Set(['queued']), 'it may be just being written')
+  t.strictSame(await enqueue(handle, ['job-1', 'more']), ['exists', 'created'])
+  const second = await reopen(t, basePath, [...ids, 'more'])
+  t.strictSame(new Set(second.states), new Set(['queued']), 'what was answered stays so')
+  t.match(second.warnings, [{ code: 'FILE_DAMAGED' }])
+})
+
 t.test('a flipped byte costs the line it is in, wherever it is', async (t) => {
   const { basePath, ids, log } = await tenJobs(t)
   const whole = readFileSync(log)

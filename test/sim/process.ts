@@ -256,8 +256,8 @@ export class SimProcess implements Owner {
       const job = this.#jobs.get(key)
       if (job === undefined || this.#ends.get(key) !== endsAt || ledger.runs.get(key)?.active !== true) return
       if (job.signal.aborted) return
-      const late = scheduler.now - at
-      if (late > 0) this.#mustHaveToldBy(scheduler.now + setting.leaseMs / 3 + 1, id, key, endsAt)
+      const calmFrom = this.stalledUntil + setting.leaseMs / 3
+      if (calmFrom >= scheduler.now) this.#mustHaveToldBy(calmFrom + 1, id, key, endsAt)
       else this.#world.fail('signals', `'${id}': its lease ended at ${endsAt}, and its handler was not told`)
     })
   }

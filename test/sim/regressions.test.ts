@@ -125,3 +125,66 @@ t.test('a run that is asked for while the queue is held begins when the hold end
   t.equal(await Promise.race([asked, Promise.resolve('not yet')]), 'done')
   await Promise.all([queue.stop(), clock.advance(10_000)])
 })
+
+t.test('a run whose attempt ends while the queue stops begins no other: it is told of the stop', async (t) => {
+  const clock = new VirtualClock()
+  const memory = new MemoryStorage({ clock })
+  const queue = new Queue<number, string>({ storage: memory, clock, name: 'q', retry: () => 0 })
+  let calls = 0
+  let end: (error: Error) => void = () => {}
+  const asked = queue.run('id', 1, () => {
+    calls++
+    return new Promise((_, reject) => {
+      end = reject
+    })
+  })
+  const refused = t.rejects(asked, { code: 'ASKONCE_STOPPED' })
+  // Another one, that the stop waits for.
+  const other = t.rejects(
+    queue.run('other', 1, () => new Promise(() => {})),
+    { code: 'ASKONCE_STOPPED' },
+  )
+  await clock.advance(10)
+  const stopped = queue.stop()
+  await clock.advance(10)
+  end(new Error('says the handler'))
+  await clock.advance(60_000)
+  await Promise.all([stopped, refused, other])
+  t.equal(calls, 1)
+  const { records } = await (await memory.open('q')).get(['id'])
+  t.match(records[0], { state: 'failing', attempts: 1 })
+})
+
+t.test('a renewal that hung before a stop does not keep the next start’s leases from being renewed', async (t) => {
+  const clock = new VirtualClock()
+  const memory = new MemoryStorage({ clock })
+  let hangs = true
+  const storage: Storage = {
+    traits: memory.traits,
+    open: async (name) => {
+      const handle = await memory.open(name)
+      return hangs ? hanging(handle) : handle
+    },
+  }
+  const queue = new Queue<number, string>({ storage, clock, name: 'q', leaseMs: 300, stopTimeout: 0, maxAttempts: 9 })
+  const signals: AbortSignal[] = []
+  queue.execute((job) => {
+    signals.push(job.signal)
+    return new Promise(() => {})
+  })
+  await queue.start()
+  await queue.enqueue('id', 1)
+  await clock.advance(150)
+  await Promise.all([queue.stop(), clock.advance(10)])
+  hangs = false
+  await Promise.all([queue.start(), clock.advance(10)])
+  await clock.advance(2_000)
+  t.same(
+    signals.map((signal) => signal.aborted),
+    [true, false],
+  )
+  const { records } = await (await memory.open('q')).get(['id'])
+  t.match(records[0], { state: 'processing', attempts: 1 })
+  t.ok((records[0]?.at ?? 0) > clock.now(), 'the lease lives')
+  await Promise.all([queue.stop(), clock.advance(10_000)])
+})

@@ -81,8 +81,11 @@ async function live(world: World, ops: number): Promise<void> {
   // What is on its way must arrive first: nobody need wait for it any more.
   scheduler.schedule(scheduler.nobody, world.setting.faults.slowMs * 3 + 1_000, look)
   for (const process of world.processes) {
-    process.resume()
-    scheduler.schedule(process, 0, () => void process.start())
+    // As events of their own: what a process does must be its own.
+    scheduler.schedule(process, 0, () => {
+      process.resume()
+      void process.start()
+    })
   }
   await scheduler.run(() => atEnd || scheduler.now > calmAt + boundMs)
   if (world.violation !== null) return

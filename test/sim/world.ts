@@ -5,7 +5,7 @@
  */
 
 import type { JobRecord, Verdict } from '../../src/record.ts'
-import { isTerminal } from '../../src/record.ts'
+import { forgottenFrom, isTerminal } from '../../src/record.ts'
 import type { Row } from '../../src/record-store.ts'
 import { fromRecordStore } from '../../src/record-store.ts'
 import type { ClaimAnswer, ClaimRequest, Settlement, Storage, StorageHandle } from '../../src/storage.ts'
@@ -266,8 +266,9 @@ export class World {
     const before = this.#mirror.get(id) ?? null
     if (before === after) return
     this.checker.changed(id, before, after, decided, this.now)
-    const removed = after === null && before !== null && this.setting.tier === 'memory' && before.at <= this.now
-    const life = removed && isTerminal(before) ? null : this.ledger.changed(id, before, after, this.now)
+    // What is past its end goes without anybody's doing.
+    const forgotten = after === null && before !== null && forgottenFrom(before) <= decided.lo
+    const life = forgotten ? null : this.ledger.changed(id, before, after, this.now)
     this.mix(this.now)
     this.mix(id.charCodeAt(0) * 16 + (after === null ? 0 : after.state.length))
     this.mix(after?.at ?? 0)

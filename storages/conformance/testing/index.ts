@@ -4,7 +4,6 @@
  * @module
  */
 
-export type { Checked } from '../checked.ts'
 export { type FaultKind, type Faults, type NetworkOptions, noFaults } from './faults.ts'
 export { faultyRecordStore } from './faulty-record-store.ts'
 export {
@@ -14,6 +13,6 @@ export {
   type FaultyStorageOptions,
   faultyStorage,
 } from './faulty-storage.ts'
-export { type Model, openModel } from './model.ts'
+export { type CheckedOperations, type Model, openModel } from './model.ts'
 export { type DecidedIn, RecordChecker, type RecordCheckerOptions, type RecordOracle } from './record-checker.ts'
 export { Seeded } from './seeded.ts'

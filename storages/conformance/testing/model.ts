@@ -5,14 +5,24 @@
  * @module
  */
 
+import type { JobRecord } from '../../../src/record.ts'
+import type { StorageHandle } from '../../../src/storage.ts'
 import { Checked } from '../checked.ts'
 import type { ConformanceOptions } from '../rig.ts'
 import { Rig } from '../rig.ts'
 
-/** A {@link Checked} namespace of a fresh storage. */
+/** A storage's operations; each rejects with an AssertionError if the storage does not what the machine does. */
+export interface CheckedOperations
+  extends Pick<StorageHandle, 'enqueue' | 'claim' | 'extend' | 'settle' | 'cancel' | 'touch' | 'sweep' | 'hold'> {
+  /** Compares all that is there with all that should be: records and counts. */
+  audit(): Promise<void>
+  /** What should be there of an id, past its end or not. */
+  record(id: string): JobRecord | null
+}
+
+/** A namespace of a fresh storage, and the machine beside it. */
 export interface Model {
-  /** Its operations are a storage's; each rejects with an AssertionError if the storage does not what the machine does. */
-  readonly checked: Checked
+  readonly checked: CheckedOperations
   /** A token never used before. */
   token(): string
   /** Lets time go on by the storage's clock, ms. */

@@ -47,7 +47,7 @@ export interface RecordCheckerOptions {
 
 /** Checks the changes of one namespace's records. */
 export class RecordChecker {
-  readonly asked = new Asked()
+  readonly #asked = new Asked()
   readonly #graceMs: number
   readonly #fail: (oracle: RecordOracle, message: string) => void
   /** Until when each lease's owner believes in it, by the true time; by id and generation. */
@@ -62,7 +62,7 @@ export class RecordChecker {
 
   /** A call was sent. */
   sent(call: Call): void {
-    this.asked.add(call)
+    this.#asked.add(call)
   }
 
   /**
@@ -108,12 +108,12 @@ export class RecordChecker {
 
   #removed(id: string, before: JobRecord): void {
     const open = before.state === 'queued' || before.state === 'failing'
-    if (!open || !this.asked.cancels.has(id)) this.#failOf(id, 'conservation', `${before.state} vanished`)
+    if (!open || !this.#asked.cancels.has(id)) this.#failOf(id, 'conservation', `${before.state} vanished`)
   }
 
   #created(after: JobRecord, { lo, hi }: DecidedIn): void {
     const { id } = after.spec
-    const item = this.asked.items.get(after.spec.incarnation)
+    const item = this.#asked.items.get(after.spec.incarnation)
     if (item === undefined || item.spec.id !== id) {
       this.#failOf(id, 'conservation', 'came from nowhere')
       return
@@ -150,7 +150,7 @@ export class RecordChecker {
       return
     }
     if (before.at === after.at) return
-    const ttls = [...(this.asked.touches.get(id) ?? [])]
+    const ttls = [...(this.#asked.touches.get(id) ?? [])]
     if (!ttls.some((ttlMs) => after.at - ttlMs >= lo && after.at - ttlMs <= hi)) {
       this.#failOf(id, 'expiry', `its end was moved from ${before.at} to ${after.at}, which nobody asked for`)
     }
@@ -213,7 +213,7 @@ export class RecordChecker {
 
   /** A lease must end when it was asked to. */
   #leasedUntil(after: ProcessingRecord, { lo, hi }: DecidedIn): void {
-    const lengths = this.asked.leases.get(after.generation)
+    const lengths = this.#asked.leases.get(after.generation)
     if (lengths === undefined)
       this.#failOf(after.spec.id, 'fencing', 'was leased to a generation that nobody asked for')
     else if (!lengths.some((leaseMs) => after.at - leaseMs >= lo && after.at - leaseMs <= hi)) {
@@ -232,7 +232,7 @@ export class RecordChecker {
 
   #settled(before: ProcessingRecord, after: JobRecord, decided: DecidedIn): void {
     const { id } = before.spec
-    const verdicts = this.asked.verdicts.get(leaseKey(id, before.generation)) ?? []
+    const verdicts = this.#asked.verdicts.get(leaseKey(id, before.generation)) ?? []
     const fitting = verdicts.filter((verdict) => leadsTo(verdict, before, after))
     if (fitting.length === 0) {
       this.#failOf(id, 'fencing', `became ${after.state}, which its lease did not ask for`)

@@ -77,7 +77,6 @@ export class Meter {
 
   on(client: DynamoDBClient): DynamoDBClient {
     client.middlewareStack.add(
-      // biome-ignore lint/suspicious/noExplicitAny: the types of each command's input and output differ
       (next: any, context: any) => async (args: any) => {
         const operation = String(context.commandName).replace(/Command$/, '')
         try {

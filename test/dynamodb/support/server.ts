@@ -1,3 +1,4 @@
+/// <reference path="./dynalite.d.ts" />
 /**
  * A DynamoDB in this process: dynalite, on a free port, with tables made as they are asked for.
  *

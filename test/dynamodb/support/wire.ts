@@ -153,8 +153,8 @@ export function wired(listener: RequestListener): { listener: RequestListener; w
     const end = response.end.bind(response)
     response.end = ((body: string) => {
       const input = read()
-      const { lose } = wire
       const changed = answered(operation, input, response.statusCode, JSON.parse(body || '{}'))
+      const { lose } = wire
       if (lose?.operations.includes(operation) && lose.random() < lose.chance) {
         wire.lost++
         request.socket.destroy()

@@ -521,7 +521,12 @@ export const lifecycle: readonly Scenario[] = [
       await rig.until('one starts', () => handler.calls.length === 1)
       const stats = await rig.drive(queue.stats())
       t.match(stats, { queued: stats.queued ?? null, heldForMs: 0 })
-      if (stats.queued !== null) t.match(stats, { queued: 2, processing: 1, completed: 0, failed: 0, failing: 0 })
+      // A storage says null where it can't count cheaply.
+      const counts = { queued: 2, processing: 1, completed: 0, failed: 0, failing: 0 }
+      for (const [state, count] of Object.entries(counts)) {
+        const counted = stats[state as keyof typeof counts]
+        if (counted !== null) t.equal(counted, count, state)
+      }
     },
   },
 ]

@@ -27,7 +27,7 @@ export interface Verdict {
 }
 
 /** The program as it is, ready to be broken. */
-export class Workshop {
+class Workshop {
   readonly #folder = mkdtempSync(join(tmpdir(), 'askonce-mutants-'))
   readonly #sound = join(this.#folder, 'sound')
   /** Read once: somebody may be at work on the sources. */

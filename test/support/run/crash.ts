@@ -6,6 +6,7 @@
 
 const scripts: Record<string, () => Promise<{ run(argv: readonly string[]): Promise<void> }>> = {
   file: () => import('../../file/crash.ts'),
+  redis: () => import('../../redis/crash.ts'),
 }
 
 const [name = '', ...argv] = process.argv.slice(2)

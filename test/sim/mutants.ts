@@ -10,8 +10,8 @@
  */
 
 import { parseArgs } from 'node:util'
-import { sourceMutants } from './list.ts'
-import { tryAll } from './run.ts'
+import { sourceMutants } from './mutants/list.ts'
+import { tryAll } from './mutants/run.ts'
 
 const { values } = parseArgs({
   options: {
