@@ -217,7 +217,7 @@ export class DynamoDBStore implements RecordStore {
       return { ok: true, row: packings === undefined ? row : ({ ...row, packings } as StoredRow) }
     }
     // A payload that may be a record's is left: the write may have been made, its answer lost, and others gone on from there.
-    const taken = answer.error !== undefined
+    const taken = answer.error !== undefined || (answer.row as StoredRow | null | undefined)?.payloadKey === apart
     if (apart !== null && !taken) payloads.done(row)
     return answer
   }

@@ -34,7 +34,7 @@ const reconnectMsMax = 1_000
 const disconnectMsMax = 100
 
 /** Pause before the next try to connect, ms: doubled up to the longest, and jittered, so that a fleet does not come at once. */
-export function reconnectMs(times: number, random: () => number): number {
+function reconnectMs(times: number, random: () => number): number {
   const ceiling = Math.min(reconnectMsMax, 25 * 2 ** Math.min(times, 10))
   return Math.round(ceiling * (0.25 + 0.75 * random()))
 }

@@ -306,7 +306,7 @@ t.test('a hold made elsewhere is noticed within holdCache, and costs an idle que
   const { make } = await freshTable(server, { clock, holdCache: 1_000 })
   const storage = make()
   const [here, there] = [await storage.open('q'), await make().open('q')]
-  const claim = () => here.claim({ generation: token('g'), leaseMs: 60_000, limit: 1 })
+  const claim = () => here.claim({ generation: token('g'), leaseMs: 600_000, limit: 1 })
   await here.enqueue([job('a'), job('b'), job('c')])
   t.equal((await claim()).jobs.length, 1)
   await there.hold(60_000)
