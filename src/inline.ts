@@ -107,6 +107,8 @@ export class Asker<TPayload, TResult> {
         const taken = await this.#unlessGivenUp(claimed, wait, (record) => record, sentAt)
         leased = taken !== null && taken.spec.incarnation === first.record.spec.incarnation
         if (leased) record = taken as ProcessingRecord
+        // The id was cancelled or forgotten, and asked for anew, since it was seen: that is not this caller's job.
+        else if (taken !== null) this.#giveBack(taken, sentAt)
       }
     } finally {
       wait.close()
@@ -142,9 +144,7 @@ export class Asker<TPayload, TResult> {
     this.#asking++
     const giveBack = (late: T) => {
       const record = givenUp ? leasedIn(late) : null
-      if (record === null) return
-      const lease = this.#keeper.add(record as ProcessingRecord, sentAt, this.#settings.clock.monotonic())
-      this.#attempts.giveBack(lease)
+      if (record !== null) this.#giveBack(record, sentAt)
     }
     void answer
       .then(giveBack, () => {})
@@ -158,6 +158,11 @@ export class Asker<TPayload, TResult> {
       givenUp = true
       throw error
     })
+  }
+
+  /** Ends a lease that nobody will use, at the cost of no attempt. */
+  #giveBack(record: JobRecord, sentAt: number): void {
+    this.#attempts.giveBack(this.#keeper.add(record as ProcessingRecord, sentAt, this.#settings.clock.monotonic()))
   }
 
   async #attempt(

@@ -282,6 +282,8 @@ export class Clients {
     const { now, setting } = this.#world
     const lived = this.#seen(asking).find((life) => {
       const { record, createdAt, cancelledAt } = life
+      // By a clock that is ahead it had been forgotten before somebody made it visible.
+      if (life.wasInline && setting.skewMs > 0) return false
       if (createdAt >= asking.startedAt || cancelledAt !== null) return false
       return (
         !this.#hasGone(life) &&

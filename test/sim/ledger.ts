@@ -18,6 +18,8 @@ export interface Life {
   readonly createdAt: number
   /** The last that was stored. */
   record: JobRecord
+  /** Whether workers were ever not to see it: it could be forgotten then. */
+  wasInline: boolean
   /** When it became terminal. */
   endedAt: number | null
   /** When it was removed while it lived. */
@@ -73,6 +75,7 @@ export class Ledger {
         n: isTerminal(after) ? -1 : numberIn(after.payload),
         createdAt: now,
         record: after,
+        wasInline: false,
         endedAt: null,
         cancelledAt: null,
       }
@@ -83,6 +86,7 @@ export class Ledger {
       else lives.push(life)
     }
     life.record = after
+    life.wasInline ||= !isTerminal(after) && after.inline
     if (after.state === 'processing') this.leases.set(leaseKey(id, after.generation), after)
     if (!isTerminal(after) || life.endedAt !== null) return null
     life.endedAt = now

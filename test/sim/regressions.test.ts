@@ -2,10 +2,10 @@
 
 import t from 'tap'
 import { Queue } from '../../src/queue.ts'
-import { complete } from '../../src/record.ts'
+import { complete, retry } from '../../src/record.ts'
 import type { RecordStore } from '../../src/record-store.ts'
 import { fromRecordStore } from '../../src/record-store.ts'
-import type { EnqueueItem, Storage, StorageHandle } from '../../src/storage.ts'
+import type { ClaimRequest, EnqueueItem, Storage, StorageHandle } from '../../src/storage.ts'
 import { faultyStorage, noFaults, VirtualClock } from '../../storages/conformance/index.ts'
 import { MemoryStorage } from '../../storages/memory/index.ts'
 import { Rows, rowTraits } from './rows.ts'
@@ -186,5 +186,48 @@ t.test('a renewal that hung before a stop does not keep the next start’s lease
   const { records } = await (await memory.open('q')).get(['id'])
   t.match(records[0], { state: 'processing', attempts: 1 })
   t.ok((records[0]?.at ?? 0) > clock.now(), 'the lease lives')
+  await Promise.all([queue.stop(), clock.advance(10_000)])
+})
+
+t.test('a run that takes over what has meanwhile become another job gives it back, and is told', async (t) => {
+  const clock = new VirtualClock()
+  const memory = new MemoryStorage({ clock })
+  const admin = await memory.open('q')
+  const item = (incarnation: string, generation: string | null): EnqueueItem => ({
+    spec: { id: 'id', incarnation, fingerprint: '', maxAttempts: 3, resultTTL: 60_000, failureTTL: 60_000 },
+    payload: '1',
+    delayMs: 0,
+    rejectMismatch: false,
+    lease: generation === null ? null : { generation, leaseMs: 1_000 },
+    wait: false,
+  })
+  // An inline job that waits for its next attempt, its runner gone.
+  await admin.enqueue([item('first', 'g')])
+  await admin.settle([{ id: 'id', generation: 'g', verdict: retry('"error"', 500) }], null)
+  const storage: Storage = {
+    traits: memory.traits,
+    open: async (name) => {
+      const handle = await memory.open(name)
+      return new Proxy(handle, {
+        get(target, name: keyof StorageHandle) {
+          if (name !== 'claim') return target[name]?.bind(target as never)
+          return async (request: ClaimRequest) => {
+            t.same(await admin.cancel(['id']), ['cancelled'])
+            await admin.enqueue([item('second', null)])
+            return target.claim(request)
+          }
+        },
+      })
+    },
+  }
+  const queue = new Queue<number, string>({ storage, clock, name: 'q' })
+  const asked = t.rejects(
+    queue.run('id', 1, () => 'not to be run'),
+    { name: 'JobCancelledError' },
+  )
+  await clock.advance(700)
+  await asked
+  const { records } = await admin.get(['id'])
+  t.match(records[0], { state: 'queued', attempts: 0, spec: { incarnation: 'second' } })
   await Promise.all([queue.stop(), clock.advance(10_000)])
 })

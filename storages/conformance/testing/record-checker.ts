@@ -213,6 +213,8 @@ export class RecordChecker {
 
   /** A lease must end when it was asked to. */
   #leasedUntil(after: ProcessingRecord, { lo, hi }: DecidedIn): void {
+    // A request that arrives twice may lease once more under its token: that lease is its asker's again.
+    this.#takenOver.delete(leaseKey(after.spec.id, after.generation))
     const lengths = this.#asked.leases.get(after.generation)
     if (lengths === undefined)
       this.#failOf(after.spec.id, 'fencing', 'was leased to a generation that nobody asked for')
