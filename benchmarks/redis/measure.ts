@@ -57,11 +57,7 @@ export class Probe {
 }
 
 /** Runs `job` `count` times, `inFlight` at once; answers each one's ms. */
-export async function pool(
-  count: number,
-  inFlight: number,
-  job: (index: number) => Promise<unknown>,
-): Promise<Float64Array> {
+async function pool(count: number, inFlight: number, job: (index: number) => Promise<unknown>): Promise<Float64Array> {
   const times = new Float64Array(count)
   let next = 0
   const loop = async () => {

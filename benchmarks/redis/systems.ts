@@ -16,8 +16,8 @@ export interface Payload {
   vin: string
 }
 
-export const payload: Payload = { vin: '1HGCM82633A004352' }
-export const result = { make: 'HONDA', model: 'Accord' }
+const payload: Payload = { vin: '1HGCM82633A004352' }
+const result = { make: 'HONDA', model: 'Accord' }
 
 /** One queue of a system: a producer, and a worker once it is started. */
 export interface Session {

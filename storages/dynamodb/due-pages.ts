@@ -37,7 +37,7 @@ export interface Entry {
 export type ReadShard<E extends Entry> = (shard: number, until: number, limit: number) => Promise<readonly E[]>
 
 /** The versions known to be outdated. */
-export class Outdated {
+class Outdated {
   #new = new Set<string>()
   #old = new Set<string>()
 

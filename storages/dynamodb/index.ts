@@ -54,7 +54,7 @@ const createTimeoutMs = 120_000
 /**
  * Queues in DynamoDB. The client, if none was given, is made when the first queue opens and ended when the last one closes.
  *
- * @throws InvalidArgumentError or {@link TooLargeError} for options out of their bounds
+ * @throws InvalidArgumentError or TooLargeError for options out of their bounds
  */
 export class DynamoDBStorage implements Storage {
   readonly traits: StorageTraits

@@ -123,7 +123,7 @@ const graceMsMax = 60_000
 /** A value of 350 KB, this, and the rest stay below the 400 KB that an item may have. */
 const inlineBytesMaxMax = 40_960
 
-/** @throws InvalidArgumentError or {@link TooLargeError} */
+/** @throws InvalidArgumentError or TooLargeError */
 export function settingsOf(options: DynamoDBStorageOptions): Settings {
   const { tableName, table, client, clientConfig, clock } = options
   if (table === undefined) guardText('options.tableName', tableName)

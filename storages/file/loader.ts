@@ -247,7 +247,7 @@ export class LogVisitor implements PositionedVisitor {
 }
 
 /** Names a damaged line: where it is, and whose it was as far as can be guessed. Never what it says. */
-export function warnOfDamage(warn: Warn, path: string, position: number, bytes: Buffer): void {
+function warnOfDamage(warn: Warn, path: string, position: number, bytes: Buffer): void {
   const id = guessId(bytes.toString('utf8', checksumBytes, Math.min(bytes.length, 8 * 1024)))
   const whose = id === null ? '' : `, it seems of the id ${quoteId(id)}`
   warn(

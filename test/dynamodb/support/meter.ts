@@ -30,7 +30,7 @@ export interface Usage {
 }
 
 /** Bytes of an item, or of some attributes of it. */
-export function itemBytes(item: Item): number {
+function itemBytes(item: Item): number {
   let bytes = 0
   for (const [name, value] of Object.entries(item)) bytes += Buffer.byteLength(name) + valueBytes(value)
   return bytes

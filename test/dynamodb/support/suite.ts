@@ -11,7 +11,7 @@ import type { DynamoDBStorageOptions } from '../../../storages/dynamodb/index.ts
 import { DynamoDBStorage } from '../../../storages/dynamodb/index.ts'
 
 /** What the suite adds to a lease's end, ms: small, as the suite waits for it. */
-export const graceMs = 7
+const graceMs = 7
 
 export interface World {
   readonly tableName: string

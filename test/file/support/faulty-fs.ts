@@ -48,7 +48,7 @@ export const promptFileSystem: FileSystem = {
 }
 
 /** The process that used the file system is dead: nothing it does reaches the disk any more. */
-export class Crash extends Error {}
+class Crash extends Error {}
 
 /** Where a crash happens: before the n-th call that changes something, which may still do a part of its work. */
 export interface CrashPoint {

@@ -21,11 +21,11 @@ export interface Known {
 export type Notes = Map<string, Known>
 
 /** A payload of many bytes, so that logs grow fast. */
-export function payloadOf(id: string): string {
+function payloadOf(id: string): string {
   return `payload of ${id} `.repeat(600)
 }
 
-export function itemOf(id: string, incarnation: string, maxAttempts = 5): EnqueueItem {
+function itemOf(id: string, incarnation: string, maxAttempts = 5): EnqueueItem {
   return {
     spec: { id, incarnation, fingerprint: '', maxAttempts, resultTTL: hour, failureTTL: hour },
     payload: payloadOf(id),
