@@ -91,12 +91,14 @@ export class RecordTable {
     while (jobs.length < limit) {
       const entry = this.#firstDue(now, terms.graceMs)
       if (entry === null) break
-      const { record, answer } = step(entry.record, command, now)
-      this.#set(entry.record.spec.id, entry, record, now)
+      const before = entry.record
+      const { record, answer } = step(before, command, now)
+      this.#set(before.spec.id, entry, record, now)
       if (answer === 'leased') jobs.push(record as ProcessingRecord)
       else if (answer === 'exhausted') exhausted.push(record as JobRecord)
-      // Only a clock that ran backwards makes the index and the machine disagree; the next call will see it.
-      else break
+      // It would be the first again: the lease of this very claim, come a second time and late, is over; or a clock ran
+      // backwards, and the index and the machine disagree. The next call will see to the others.
+      if (record === before) break
     }
     return { jobs, exhausted }
   }

@@ -9,7 +9,7 @@
 import { parseArgs } from 'node:util'
 import { conformance } from '../../storages/conformance/index.ts'
 import { Seeded } from '../support/seeded.ts'
-import { LocalDynamoDB } from './support/server.ts'
+import { atOnce, LocalDynamoDB } from './support/server.ts'
 import { suiteOptions } from './support/suite.ts'
 
 const commandsInRun = 400
@@ -22,7 +22,7 @@ export async function randomCommands(commands: number, seed: number): Promise<nu
     server.wire.oldItems = true
     const suite = await suiteOptions({
       tableName: 'random',
-      client: () => server.client({ maxAttempts: 10 }),
+      client: () => server.client({ retryStrategy: atOnce(10) }),
       options: { inlinePayloadBytesMax: 3, compress: { fromBytes: 5 }, lookahead: 0, shards: 2, random: next },
     })
     server.wire.index = { random: next }

@@ -231,3 +231,20 @@ t.test('a run that takes over what has meanwhile become another job gives it bac
   t.match(records[0], { state: 'queued', attempts: 0, spec: { incarnation: 'second' } })
   await Promise.all([queue.stop(), clock.advance(10_000)])
 })
+
+t.test('Memory: a claim that arrives a second time, after its lease is over, answers each job once', async (t) => {
+  const clock = new VirtualClock()
+  const handle = await new MemoryStorage({ clock }).open('q')
+  const spec = { id: 'id', incarnation: 'i', fingerprint: '', maxAttempts: 3, resultTTL: 1_000, failureTTL: 1_000 }
+  await handle.enqueue([{ spec, payload: '1', delayMs: 0, rejectMismatch: false, lease: null, wait: false }])
+  const claim: ClaimRequest = { generation: 'g', leaseMs: 100, limit: 3 }
+  for (const when of ['first', 'again', 'over']) {
+    if (when === 'over') await clock.advance(200)
+    const { jobs } = await handle.claim(claim)
+    t.same(
+      jobs.map(({ spec, attempts }) => [spec.id, attempts]),
+      when === 'again' ? [] : [['id', 1]],
+      when,
+    )
+  }
+})

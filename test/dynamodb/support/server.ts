@@ -22,6 +22,20 @@ export function clientConfig(endpoint: string): DynamoDBClientConfig {
   }
 }
 
+/** The SDK's repetitions without its waits. */
+export function atOnce(attemptsMax: number): NonNullable<DynamoDBClientConfig['retryStrategy']> {
+  const token = (count: number) => ({ getRetryCount: () => count, getRetryDelay: () => 0, getRetryCost: () => 0 })
+  return {
+    acquireInitialRetryToken: async () => token(0),
+    refreshRetryTokenForRetry: async (last: { getRetryCount(): number }, { errorType }: { errorType: string }) => {
+      const count = last.getRetryCount() + 1
+      if (count >= attemptsMax || errorType === 'CLIENT_ERROR') throw new Error('no more repetitions')
+      return token(count)
+    },
+    recordSuccess: () => {},
+  } as unknown as NonNullable<DynamoDBClientConfig['retryStrategy']>
+}
+
 /** A server. */
 export class LocalDynamoDB {
   readonly endpoint: string

@@ -45,6 +45,8 @@ export async function suiteOptions(world: World): Promise<Omit<ConformanceOption
     createShared: async (storage) => make(prefixes.get(storage) as string),
     advance: (ms) => clock.advance(ms),
     graceMs,
+    // Every call is a real request, to a server that shares this machine.
+    patienceMs: 120_000,
     note: () => {},
   }
 }

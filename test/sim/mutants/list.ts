@@ -263,7 +263,7 @@ export const sourceMutants: readonly SourceMutant[] = [
       this.#keeper.stop()`,
     replace: `      this.#keeper.stop()
       await this.#drain()`,
-    oracles: ['calm'],
+    oracles: ['calm', 'signals'],
     weather: 'calm',
   },
   {
