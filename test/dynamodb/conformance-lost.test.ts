@@ -1,5 +1,5 @@
 import t from 'tap'
-import { runConformance } from '../conformance/run.ts'
+import { longCases, runConformance } from '../conformance/run.ts'
 import { Seeded } from '../support/seeded.ts'
 import { atOnce, LocalDynamoDB } from './support/server.ts'
 import { suiteOptions } from './support/suite.ts'
@@ -17,7 +17,7 @@ t.test('DynamoDB, a fifth of the answers to writes lost', async (t) => {
   const suite = await suiteOptions({ tableName: 'lost', client, options })
   // A removal whose answer was lost can't be told from another's: that is said, and tested elsewhere.
   server.wire.lose = { operations: ['PutItem', 'UpdateItem'], chance: 0.2, random: random.next }
-  runConformance(t, suite)
+  runConformance(t, suite, longCases)
 })
 
 t.test('answers were lost indeed', async (t) => {

@@ -1,6 +1,6 @@
 import { Table } from 'dynamodb-toolbox/table'
 import t from 'tap'
-import { runConformance } from '../conformance/run.ts'
+import { longCases, runConformance } from '../conformance/run.ts'
 import { LocalDynamoDB } from './support/server.ts'
 import { suiteOptions } from './support/suite.ts'
 
@@ -27,5 +27,5 @@ t.test('DynamoDB, in a table of the user’s own, every payload an item of its o
     inlinePayloadBytesMax: 0,
     payloadCleanup: 'delete',
   } as const
-  runConformance(t, await suiteOptions({ tableName: 'theirs', client: () => server.client(), options }))
+  runConformance(t, await suiteOptions({ tableName: 'theirs', client: () => server.client(), options }), longCases)
 })

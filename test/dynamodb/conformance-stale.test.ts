@@ -1,5 +1,5 @@
 import t from 'tap'
-import { runConformance } from '../conformance/run.ts'
+import { longCases, runConformance } from '../conformance/run.ts'
 import { Seeded } from '../support/seeded.ts'
 import { LocalDynamoDB } from './support/server.ts'
 import { suiteOptions } from './support/suite.ts'
@@ -15,5 +15,5 @@ t.test('DynamoDB, old items with failed conditions, and an index that shows what
   server.wire.index = { random: random.next }
   // What comes next can't be told from such an index.
   const options = { lookahead: 0, shards: 3 }
-  runConformance(t, await suiteOptions({ tableName: 'stale', client: () => server.client(), options }))
+  runConformance(t, await suiteOptions({ tableName: 'stale', client: () => server.client(), options }), longCases)
 })

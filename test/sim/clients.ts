@@ -245,8 +245,8 @@ export class Clients {
     }
   }
 
-  #hasGone({ record, cancelledAt }: Life): boolean {
-    if (cancelledAt !== null) return true
+  #hasGone({ record, cancelledAt, seemedGone }: Life): boolean {
+    if (cancelledAt !== null || seemedGone) return true
     const { setting, now } = this.#world
     const open = record.state !== 'completed' && record.state !== 'failed'
     if (open && !record.inline) return false
@@ -282,8 +282,6 @@ export class Clients {
     const { now, setting } = this.#world
     const lived = this.#seen(asking).find((life) => {
       const { record, createdAt, cancelledAt } = life
-      // By a clock that is ahead it had been forgotten before somebody made it visible.
-      if (life.wasInline && setting.skewMs > 0) return false
       if (createdAt >= asking.startedAt || cancelledAt !== null) return false
       return (
         !this.#hasGone(life) &&

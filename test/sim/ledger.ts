@@ -6,7 +6,7 @@
  */
 
 import type { JobRecord } from '../../src/record.ts'
-import { isTerminal } from '../../src/record.ts'
+import { forgottenFrom, isTerminal } from '../../src/record.ts'
 import { leaseKey } from '../../storages/conformance/testing/tokens-sent.ts'
 
 /** One record's life. */
@@ -18,8 +18,8 @@ export interface Life {
   readonly createdAt: number
   /** The last that was stored. */
   record: JobRecord
-  /** Whether workers were ever not to see it: it could be forgotten then. */
-  wasInline: boolean
+  /** Whether it was past its end by somebody's clock before it was kept longer. */
+  seemedGone: boolean
   /** When it became terminal. */
   endedAt: number | null
   /** When it was removed while it lived. */
@@ -75,7 +75,7 @@ export class Ledger {
         n: isTerminal(after) ? -1 : numberIn(after.payload),
         createdAt: now,
         record: after,
-        wasInline: false,
+        seemedGone: false,
         endedAt: null,
         cancelledAt: null,
       }
@@ -85,8 +85,8 @@ export class Ledger {
       if (lives === undefined) this.#byId.set(id, [life])
       else lives.push(life)
     }
+    life.seemedGone ||= this.#skewMs > 0 && forgottenFrom(life.record) <= now + this.#skewMs
     life.record = after
-    life.wasInline ||= !isTerminal(after) && after.inline
     if (after.state === 'processing') this.leases.set(leaseKey(id, after.generation), after)
     if (!isTerminal(after) || life.endedAt !== null) return null
     life.endedAt = now
