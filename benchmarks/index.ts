@@ -8,6 +8,7 @@ const benchmarks: Record<string, () => Promise<{ run(argv: string[]): Promise<vo
   memory: () => import('./memory/index.ts'),
   file: () => import('./file/index.ts'),
   redis: () => import('./redis/index.ts'),
+  dynamodb: () => import('./dynamodb/index.ts'),
 }
 
 const [name = '', ...argv] = process.argv.slice(2)

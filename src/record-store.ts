@@ -436,7 +436,8 @@ function enqueueItem(
   const { spec, payload, delayMs, rejectMismatch, lease } = item
   const heldForMs = lease === null ? 0 : Math.max(0, heldUntil - now)
   // A lease got before the hold began is answered as it was: this is that call once more, its reply lost.
-  const mine = record?.state === 'processing' && record.generation === lease?.generation
+  const alive = living(record, now)
+  const mine = alive?.state === 'processing' && alive.generation === lease?.generation
   const command: EnqueueCommand = {
     type: 'enqueue',
     spec,

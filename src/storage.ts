@@ -100,7 +100,7 @@ export interface ClaimAnswer {
   readonly jobs: readonly ProcessingRecord[]
   /** Due records whose attempts were used up: they have just been settled as failed. */
   readonly exhausted: readonly JobRecord[]
-  /** Until the next record becomes due, ms, if the storage knows; null if it doesn't or there is none. */
+  /** Until the next record becomes due, ms, if the storage knows; null if it doesn't or there is none. A hint, too. */
   readonly nextInMs: number | null
   /** Until the queue's hold ends, ms; 0 if it is not held. A held queue leases nothing. */
   readonly heldForMs: number

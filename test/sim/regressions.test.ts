@@ -248,3 +248,21 @@ t.test('Memory: a claim that arrives a second time, after its lease is over, ans
     )
   }
 })
+
+t.test(
+  'record stores: an inline run that is asked for twice, the second time past its end, gets no lease while the queue is held',
+  async (t) => {
+    const clock = new VirtualClock()
+    const open = async () => new Rows(0, false).store(() => {})
+    const handle = await fromRecordStore({ traits: rowTraits(false), clock, open }).open('q')
+    const spec = { id: 'id', incarnation: 'i', fingerprint: '', maxAttempts: 1, resultTTL: 10, failureTTL: 10 }
+    const lease = { generation: 'g', leaseMs: 10 }
+    const item: EnqueueItem = { spec, payload: '1', delayMs: 0, rejectMismatch: false, lease, wait: false }
+    t.match((await handle.enqueue([item])).answers, [{ outcome: 'created', leased: true }])
+    await clock.advance(20)
+    await handle.hold(50)
+    t.match((await handle.enqueue([item])).answers, [
+      { outcome: 'created', leased: false, record: { state: 'queued' } },
+    ])
+  },
+)
