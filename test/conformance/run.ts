@@ -5,10 +5,10 @@ import type { ConformanceOptions, ConformanceSummary } from '../../storages/conf
 import { conformance } from '../../storages/conformance/index.ts'
 
 /**
- * Cases of thousands of calls. Where each call is a slow request and another file runs them on the same storage, they are
- * skipped by name unless ASKONCE_LONG is set, so that `npm test` stays short.
+ * Cases that a variant of a storage can leave to the file that runs the suite on it plainly. Where each call is a slow
+ * request they are skipped by name unless ASKONCE_LONG is set, so that `npm test` stays short.
  */
-export const longCases = /^(crossed|random): /
+export const longCases = /^(crossed|random|ids|sizes|namespaces|watch|stats|close|traits): /
 
 /** Every case as a subtest; answers the summary, complete once the subtests have run. */
 export function runConformance(
