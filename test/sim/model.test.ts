@@ -33,10 +33,12 @@ function property(options: Options): fc.IAsyncProperty<[Iterable<fc.AsyncCommand
   }) as never
 }
 
-/** fast-check's failure message has the seed, the path and the shortest sequence. */
+/**
+ * fast-check's failure message has the seed, the path and the shortest sequence. The seed is the same in every run unless
+ * ASKONCE_SEED says else, so that a red run is the fault of the change that it was made for.
+ */
 async function holds(options: Options, numRuns: number): Promise<void> {
-  const seed = process.env['ASKONCE_SEED']
-  await fc.assert(property(options), { numRuns, ...(seed === undefined ? {} : { seed: Number(seed) }) })
+  await fc.assert(property(options), { numRuns, seed: Number(process.env['ASKONCE_SEED'] ?? 20_261_130) })
 }
 
 t.test('Memory', async (t) => {
