@@ -133,8 +133,12 @@ export const ttlCases: readonly Case[] = [
           const [answer, expected] = await onTheAbsent[name]!(rig, other, jobs[index]!)
           assert.deepEqual(answer, expected, `${name} on what ${kind} and is past its end`)
         }
-        const any = await other.claim({ ...lease(rig), limit: 10 })
-        const claimed = [...any.jobs, ...any.exhausted].map(({ spec }) => spec.id)
+        const claimed: string[] = []
+        // A storage whose order is approximate may show what is due a look late; it must not show more than that.
+        for (let look = 0; look < 50 && claimed.length === 0; look++) {
+          const any = await other.claim({ ...lease(rig), limit: 10 })
+          claimed.push(...[...any.jobs, ...any.exhausted].map(({ spec }) => spec.id))
+        }
         assert.deepEqual(claimed, [`${kind}: enqueue`], 'the one that was enqueued anew')
         await expectAbsent(rig, other, ids[0]!)
       }
