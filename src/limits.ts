@@ -30,6 +30,12 @@ export const limits = Object.freeze({
   errorBytesMax: 64 * 1024,
   /** Causes kept below an error; also what ends a cycle of causes. */
   errorCauseDepthMax: 8,
+  /** Encoded bytes of the rows that one completion posts: they travel within the record, in every storage. */
+  outboxBytesMax: 64 * 1024,
+  /** Characters of the marks of one record, some 60 effects: they are read with it every time. */
+  marksCharsMax: 4_096,
+  /** Characters of the name of an effect or an outbox row: letters, digits and `_.:-` only, for they become parts of keys. */
+  effectNameCharsMax: 64,
   /** Items that one storage call carries: bounds the time one call can hold a storage, and a Lua script's stack. */
   callItemsMax: 1_000,
   /** Rounds of compare-and-swap before a change is given up as contended. */

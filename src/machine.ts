@@ -8,6 +8,7 @@
  * @module
  */
 
+import { limits } from './limits.ts'
 import type {
   CompletedRecord,
   Encoded,
@@ -15,12 +16,16 @@ import type {
   FailingRecord,
   JobRecord,
   JobSpec,
+  Kept,
+  Missed,
+  NewSpec,
   OpenRecord,
+  Outbox,
   ProcessingRecord,
   QueuedRecord,
   Verdict,
 } from './record.ts'
-import { forgottenFrom, isTerminal } from './record.ts'
+import { forgottenFrom, isTerminal, keptAt } from './record.ts'
 
 /** A lease asked for: who (a token never used before), and for how long. */
 export interface LeaseRequest {
@@ -38,7 +43,7 @@ export interface ClaimTerms extends LeaseRequest {
 /** Makes the record of an id, or finds the one that lives. */
 export interface EnqueueCommand {
   readonly type: 'enqueue'
-  readonly spec: Omit<JobSpec, 'createdAt'>
+  readonly spec: NewSpec
   readonly payload: Encoded
   /** From now until the first claim, ms; 0 for at once. */
   readonly delayMs: number
@@ -48,6 +53,11 @@ export interface EnqueueCommand {
   readonly lease: ClaimTerms | null
   /** Given by inline runs: the record is to be inline even if it can't be leased now (the queue is held). */
   readonly inline: boolean
+  /**
+   * A record that has ended is run anew, its result staying readable meanwhile; and what such a result answers with is not
+   * enough. Not while rows of it are to be delivered.
+   */
+  readonly refresh?: boolean
 }
 
 /** Leases a due record. */
@@ -78,6 +88,30 @@ export interface TouchCommand {
   readonly ttlMs: number
 }
 
+/** Notes that an effect behind the record was begun, for who is first. */
+export interface MarkCommand {
+  readonly type: 'mark'
+  /** 1 to 64 letters, digits and `_.:-`. */
+  readonly name: string
+  /** Tells one's own mark when the reply was lost; never used before; of the same characters. */
+  readonly token: string
+}
+
+/** Leases the rows of a completed record's outbox, if a delivery is due. */
+export interface CollectCommand extends ClaimTerms {
+  readonly type: 'collect'
+}
+
+/** Ends the lease of an outbox. */
+export interface DeliverCommand {
+  readonly type: 'deliver'
+  readonly generation: string
+  /** What is left to be delivered; null if nothing is. */
+  readonly rows: Encoded | null
+  /** From now until the next delivery of what is left, ms. */
+  readonly delayMs: number
+}
+
 /** Removes a record that is past its end: what sweepers do. Answers are the same whether it runs or not. */
 export interface ForgetCommand {
   readonly type: 'forget'
@@ -91,6 +125,9 @@ export type Command =
   | SettleCommand
   | CancelCommand
   | TouchCommand
+  | MarkCommand
+  | CollectCommand
+  | DeliverCommand
   | ForgetCommand
 
 /** What a command did: the record after it (null: none; the same object: nothing changed) and the answer. */
@@ -113,6 +150,10 @@ export type ExtendOutcome = 'extended' | 'stale'
 export type SettleOutcome = 'settled' | 'stale'
 export type CancelOutcome = 'cancelled' | 'processing' | 'completed' | 'failed' | 'not_found'
 export type TouchOutcome = 'updated' | 'not_found' | 'not_terminal' | 'missing_payload'
+/** `taken`: somebody else began it; `full`: the record has no room for another mark. */
+export type MarkOutcome = 'marked' | 'taken' | 'full' | 'not_found'
+export type CollectOutcome = 'collected' | 'refused'
+export type DeliverOutcome = 'delivered' | 'stale'
 export type ForgetOutcome = 'forgotten' | 'kept'
 
 /** The answer of each command. */
@@ -123,6 +164,9 @@ export interface Answers {
   readonly settle: SettleOutcome
   readonly cancel: CancelOutcome
   readonly touch: TouchOutcome
+  readonly mark: MarkOutcome
+  readonly collect: CollectOutcome
+  readonly deliver: DeliverOutcome
   readonly forget: ForgetOutcome
 }
 
@@ -160,6 +204,12 @@ export function step(record: JobRecord | null, command: Command, now: number): S
       return cancelStep(record, now)
     case 'touch':
       return touchStep(record, command, now)
+    case 'mark':
+      return markStep(record, command, now)
+    case 'collect':
+      return collectStep(record, command, now)
+    case 'deliver':
+      return deliverStep(record, command, now)
     case 'forget':
       return forgetStep(record, now)
   }
@@ -170,17 +220,24 @@ function enqueueStep(stored: JobRecord | null, command: EnqueueCommand, now: num
   return record === null ? create(command, now) : meet(record, command, now)
 }
 
-function create(command: EnqueueCommand, now: number): Step<EnqueueOutcome> {
+function create(command: EnqueueCommand, now: number, kept: Kept | null = null): Step<EnqueueOutcome> {
   const { payload, lease, inline } = command
   const { id, incarnation, fingerprint, maxAttempts, resultTTL, failureTTL } = command.spec
   const spec: JobSpec = { id, incarnation, fingerprint, createdAt: now, maxAttempts, resultTTL, failureTTL }
   if (lease === null) {
     const at = now + command.delayMs
-    return { record: { state: 'queued', spec, attempts: 0, at, payload, inline, generation: null }, answer: created }
+    const queued: QueuedRecord = { state: 'queued', spec, attempts: 0, at, payload, inline, generation: null }
+    return { record: keeping(queued, kept), answer: created }
   }
   const at = now + lease.leaseMs
   const { generation } = lease
-  return { record: { state: 'processing', spec, attempts: 1, at, payload, inline, generation }, answer: createdLeased }
+  const leased: ProcessingRecord = { state: 'processing', spec, attempts: 1, at, payload, inline, generation }
+  return { record: keeping(leased, kept), answer: createdLeased }
+}
+
+/** The same, with what is kept beside it: most records keep nothing, and have no field for it. */
+function keeping<R extends OpenRecord>(record: R, kept: Kept | null | undefined): R {
+  return kept === null || kept === undefined ? record : { ...record, kept }
 }
 
 /** An enqueue that finds a living record. */
@@ -190,15 +247,35 @@ function meet(record: JobRecord, command: EnqueueCommand, now: number): Step<Enq
   const ours = command.spec.fingerprint
   const mismatch = theirs !== ours && theirs !== '' && ours !== ''
   const answer = mismatch ? existsOther : exists
-  if (isTerminal(record) || (mismatch && command.rejectMismatch)) return { record, answer }
+  if (mismatch && command.rejectMismatch) return { record, answer }
+  if (isTerminal(record)) return command.refresh === true ? refresh(record, command, now, answer) : { record, answer }
+  if (command.lease !== null && isLeaseOf(record, command.lease)) {
+    return { record, answer: mismatch ? existsOtherLeased : existsLeased }
+  }
+  // The result of the run before answers the caller: it is not this run that he counts on.
+  if (command.refresh !== true && keptAt(record, now) !== null) return { record, answer }
   if (command.lease !== null) {
-    if (isLeaseOf(record, command.lease)) return { record, answer: mismatch ? existsOtherLeased : existsLeased }
     const claimed = claimOpen(record, command.lease, now)
+    if (claimed.answer === 'exhausted' && command.refresh === true) return meet(claimed.record, command, now)
     if (claimed.answer !== 'leased') return { record: claimed.record, answer }
     return { record: claimed.record, answer: mismatch ? existsOtherLeased : existsLeased }
   }
   // Somebody counts on this job now without running it: workers must see it, should its inline runner die.
   return { record: record.inline && !command.inline ? { ...record, inline: false } : record, answer }
+}
+
+/** Runs anew what has ended. */
+function refresh(
+  record: CompletedRecord | FailedRecord,
+  command: EnqueueCommand,
+  now: number,
+  answer: EnqueueOutcome,
+): Step<EnqueueOutcome> {
+  if (record.state === 'failed') return create(command, now)
+  // The rows are promised to be delivered, and there is one outbox.
+  if (record.outbox !== undefined) return { record, answer }
+  const { result, settledAt, at } = record
+  return create(command, now, { result, settledAt, until: at })
 }
 
 /** The same enqueue again, after its reply was lost. */
@@ -217,11 +294,19 @@ function claimStep(stored: JobRecord | null, command: ClaimCommand, now: number)
   return claimOpen(record, command, now)
 }
 
-function claimOpen(record: OpenRecord, lease: ClaimTerms, now: number): Step<ClaimOutcome> {
+function claimOpen(
+  record: OpenRecord,
+  lease: ClaimTerms,
+  now: number,
+): { readonly record: JobRecord; readonly answer: ClaimOutcome } {
   const due = record.state === 'processing' ? record.at + lease.graceMs : record.at
   if (due > now) return { record, answer: 'refused' }
   const { spec, attempts, payload, inline } = record
   if (attempts >= spec.maxAttempts) {
+    const kept = keptAt(record, now)
+    if (kept !== null) {
+      return { record: restored(record, kept, null, { reason: 'exhausted', error: null }), answer: 'exhausted' }
+    }
     const at = now + spec.failureTTL
     const failed: FailedRecord = {
       state: 'failed',
@@ -246,7 +331,7 @@ function claimOpen(record: OpenRecord, lease: ClaimTerms, now: number): Step<Cla
     inline,
     generation,
   }
-  return { record: leased, answer: 'leased' }
+  return { record: keeping(leased, record.kept), answer: 'leased' }
 }
 
 function extendStep(stored: JobRecord | null, command: ExtendCommand, now: number): Step<ExtendOutcome> {
@@ -262,10 +347,10 @@ function settleStep(stored: JobRecord | null, command: SettleCommand, now: numbe
   if (record.state !== 'processing') {
     return { record, answer: settledAs(record, verdict) ? 'settled' : 'stale' }
   }
-  const { spec, attempts, payload, inline, generation } = record
+  const { spec, attempts, payload, inline, generation, kept } = record
   switch (verdict.kind) {
     case 'complete': {
-      const { result, ttlMs } = verdict
+      const { result, ttlMs, outbox } = verdict
       const done: CompletedRecord = {
         state: 'completed',
         spec,
@@ -275,7 +360,7 @@ function settleStep(stored: JobRecord | null, command: SettleCommand, now: numbe
         result,
         settledAt: now,
       }
-      return { record: done, answer: 'settled' }
+      return { record: outbox === undefined ? done : { ...done, outbox: posted(outbox, now) }, answer: 'settled' }
     }
     case 'fail':
       return { record: failWith(record, verdict.error, verdict.ttlMs, now), answer: 'settled' }
@@ -293,39 +378,64 @@ function settleStep(stored: JobRecord | null, command: SettleCommand, now: numbe
         generation,
         error,
       }
-      return { record: failing, answer: 'settled' }
+      return { record: keeping(failing, kept), answer: 'settled' }
     }
     case 'release': {
       const at = now + verdict.delayMs
       const queued: QueuedRecord = { state: 'queued', spec, attempts: attempts - 1, at, payload, inline, generation }
-      return { record: queued, answer: 'settled' }
+      return { record: keeping(queued, kept), answer: 'settled' }
     }
   }
 }
 
-function failWith(record: ProcessingRecord, error: Encoded, ttlMs: number, now: number): FailedRecord {
+function posted({ rows, ttlMs }: { readonly rows: Encoded; readonly ttlMs: number }, now: number): Outbox {
+  return { rows, at: now, generation: null, attempts: 0, until: now + ttlMs }
+}
+
+function failWith(record: ProcessingRecord, error: Encoded, ttlMs: number, now: number): JobRecord {
   const { spec, attempts, generation } = record
+  const kept = keptAt(record, now)
+  if (kept !== null) return restored(record, kept, generation, { reason: 'error', error })
   return { state: 'failed', spec, attempts, at: now + ttlMs, generation, reason: 'error', error, settledAt: now }
+}
+
+/** A refresh in vain does not take the result away that is still good. */
+function restored(
+  { spec, attempts }: OpenRecord,
+  { result, settledAt, until }: Kept,
+  generation: string | null,
+  missed: Missed,
+): CompletedRecord {
+  return { state: 'completed', spec, attempts, at: until, generation, result, settledAt, missed }
 }
 
 /** Whether this very verdict was given before: the lease is the same, and so is the state it leads to. */
 function settledAs(record: JobRecord, verdict: Verdict): boolean {
   switch (verdict.kind) {
     case 'complete':
-      return record.state === 'completed'
+      return record.state === 'completed' && record.missed === undefined
     case 'fail':
-      return record.state === 'failed'
+      return failedBy(record)
     case 'retry':
-      return record.state === 'failing' || record.state === 'failed'
+      return record.state === 'failing' || failedBy(record)
     case 'release':
       return record.state === 'queued'
   }
 }
 
+/** Whether a lease has ended the job without a result. */
+function failedBy(record: JobRecord): boolean {
+  return record.state === 'failed' || (record.state === 'completed' && record.missed?.reason === 'error')
+}
+
 function cancelStep(stored: JobRecord | null, now: number): Step<CancelOutcome> {
   const record = living(stored, now)
   if (record === null) return { record, answer: 'not_found' }
-  if (record.state === 'queued' || record.state === 'failing') return { record: null, answer: 'cancelled' }
+  if (record.state === 'queued' || record.state === 'failing') {
+    const kept = keptAt(record, now)
+    const missed = { reason: 'cancelled', error: null } as const
+    return { record: kept === null ? null : restored(record, kept, null, missed), answer: 'cancelled' }
+  }
   return { record, answer: record.state }
 }
 
@@ -341,6 +451,49 @@ function touchStep(stored: JobRecord | null, command: TouchCommand, now: number)
 function outcomeLost(record: CompletedRecord | FailedRecord): boolean {
   if (record.state === 'completed') return record.result === null
   return record.reason === 'error' && record.error === null
+}
+
+function markStep(stored: JobRecord | null, command: MarkCommand, now: number): Step<MarkOutcome> {
+  const record = living(stored, now)
+  if (record === null) return { record, answer: 'not_found' }
+  const { name, token } = command
+  const { marks = '' } = record.spec
+  for (const line of marks.split('\n')) {
+    if (line.startsWith(`${name}=`)) return { record, answer: line === `${name}=${token}` ? 'marked' : 'taken' }
+  }
+  const mark = `${name}=${token}\n`
+  if (marks.length + mark.length > limits.marksCharsMax) return { record, answer: 'full' }
+  return { record: { ...record, spec: { ...record.spec, marks: marks + mark } }, answer: 'marked' }
+}
+
+function collectStep(stored: JobRecord | null, command: CollectCommand, now: number): Step<CollectOutcome> {
+  const record = living(stored, now)
+  if (record?.state !== 'completed' || record.outbox === undefined) return { record, answer: 'refused' }
+  const { outbox } = record
+  const { generation, leaseMs, graceMs } = command
+  if (outbox.generation === generation) return { record, answer: 'collected' }
+  if (collectableFrom(outbox, graceMs) > now) return { record, answer: 'refused' }
+  const leased = { ...outbox, at: now + leaseMs, generation, attempts: outbox.attempts + 1 }
+  return { record: { ...record, outbox: leased }, answer: 'collected' }
+}
+
+/** From when on an outbox may be leased, ms since 1970. */
+export function collectableFrom(outbox: Outbox, graceMs: number): number {
+  return outbox.generation === null ? outbox.at : outbox.at + graceMs
+}
+
+function deliverStep(stored: JobRecord | null, command: DeliverCommand, now: number): Step<DeliverOutcome> {
+  const record = living(stored, now)
+  if (record?.state !== 'completed' || record.outbox?.generation !== command.generation) {
+    return { record, answer: 'stale' }
+  }
+  const { outbox, ...delivered } = record
+  const { rows, delayMs } = command
+  if (rows === null) return { record: delivered, answer: 'delivered' }
+  return {
+    record: { ...record, outbox: { ...outbox, rows, at: now + delayMs, generation: null } },
+    answer: 'delivered',
+  }
 }
 
 function forgetStep(stored: JobRecord | null, now: number): Step<ForgetOutcome> {

@@ -17,17 +17,22 @@ import { forgottenFrom, isTerminal } from './record.ts'
 import { DueClaims } from './record-claims.ts'
 import { DueReader } from './record-due.ts'
 import { HoldKeeper } from './record-hold.ts'
+import { collect, endDeliveries } from './record-outbox.ts'
 import type { Task } from './record-swapper.ts'
 import { Swapper, typed } from './record-swapper.ts'
 import type {
   ClaimAnswer,
   ClaimRequest,
+  CollectRequest,
+  DeliverAnswers,
+  Delivery,
   EnqueueAnswers,
   EnqueueItem,
   GetAnswers,
   Hint,
   HintListener,
   LeaseTerms,
+  Mark,
   Settlement,
   Storage,
   StorageHandle,
@@ -84,9 +89,9 @@ export type SwapAnswer =
 
 /**
  * What is looked for. `claimable`: rows whose {@link claimableFrom} is past; `forgettable`: rows whose
- * {@link forgettableFrom} is.
+ * {@link forgettableFrom} is; `deliverable`: rows whose {@link deliverableFrom} is.
  */
-export type DueKind = 'claimable' | 'forgettable'
+export type DueKind = 'claimable' | 'forgettable' | 'deliverable'
 
 /** What a store believes is due. */
 export interface DueAnswer {
@@ -159,6 +164,8 @@ export function forgettableFrom(record: JobRecord): number | null {
   const from = forgottenFrom(record)
   return from === Number.POSITIVE_INFINITY ? null : from
 }
+
+export { deliverableFrom } from './record-outbox.ts'
 
 /**
  * A full storage on a store of rows.
@@ -351,6 +358,23 @@ class Handle implements StorageHandle {
     })
   }
 
+  mark(items: readonly Mark[]) {
+    return this.#do(async ({ swapper }) => {
+      const tasks = items.map(({ id, name, token }) => ({
+        key: id,
+        apply: (record: JobRecord | null, now: number) => step(record, { type: 'mark', name, token }, now),
+      }))
+      return (await swapper.run(tasks)).outcomes.map(({ answer }) => answer)
+    })
+  }
+
+  deliver(items: readonly Delivery[], request: CollectRequest | null): Promise<DeliverAnswers> {
+    return this.#do(async (space) => {
+      const answers = items.length === 0 ? [] : await endDeliveries(space, items)
+      return { answers, collected: request === null ? null : await collect(space, request) }
+    })
+  }
+
   get(ids: readonly string[]): Promise<GetAnswers> {
     return this.#do(async ({ swapper, clock }) => {
       // Before the load: a row that is read late must not be taken as ended, for it may have been kept longer meanwhile.
@@ -433,7 +457,7 @@ function enqueueItem(
   graceMs: number,
   now: number,
 ): Step<EnqueueOutcome> {
-  const { spec, payload, delayMs, rejectMismatch, lease } = item
+  const { spec, payload, delayMs, rejectMismatch, lease, refresh } = item
   const heldForMs = lease === null ? 0 : Math.max(0, heldUntil - now)
   // A lease got before the hold began is answered as it was: this is that call once more, its reply lost.
   const alive = living(record, now)
@@ -446,6 +470,7 @@ function enqueueItem(
     rejectMismatch,
     lease: lease === null || (heldForMs > 0 && !mine) ? null : { ...lease, graceMs },
     inline: lease !== null,
+    ...(refresh === true ? { refresh } : {}),
   }
   return step(record, command, now)
 }

@@ -307,6 +307,8 @@ export class Swapper {
     const hint = hintAt(from?.record ?? null, to?.record ?? null, now)
     if (hint?.type === 'due') this.#dueInMs = Math.min(this.#dueInMs ?? hint.inMs, hint.inMs)
     else if (hint !== null) this.#options.emit(hint)
+    const outboxInMs = outboxIn(to?.record ?? null, now)
+    if (outboxInMs !== null) this.#options.emit({ type: 'outbox', inMs: outboxInMs })
   }
 
   /** Sends one hint for all that has become due together. */
@@ -403,6 +405,12 @@ function hintAt(stored: JobRecord | null, to: JobRecord | null, now: number): Hi
   // A lease is no news to workers, but for that of an inline run that has become theirs to watch.
   const news = to.state !== 'processing' || (from !== null && !isTerminal(from) && from.inline)
   return news ? { type: 'due', inMs: Math.max(0, to.at - now) } : null
+}
+
+/** Until a record's rows are to be delivered, ms; null if it has none, or they are being delivered. */
+function outboxIn(record: JobRecord | null, now: number): number | null {
+  if (record?.state !== 'completed' || record.outbox === undefined || record.outbox.generation !== null) return null
+  return Math.max(0, record.outbox.at - now)
 }
 
 /** Lets the runs of one process come to one key one after the other: between themselves they need no swap that fails. */

@@ -27,6 +27,46 @@ export interface JobSpec {
   readonly resultTTL: number
   /** How long a failed record is kept, ms. */
   readonly failureTTL: number
+  /**
+   * The effects that were begun behind this record, each with the token of who began it: `name=token` and a line feed each;
+   * left out if there are none. The only part that comes later.
+   */
+  readonly marks?: string
+}
+
+/** What creates a record says all but what the storage adds. */
+export type NewSpec = Omit<JobSpec, 'createdAt' | 'marks'>
+
+/** The result of an earlier run, kept readable while the record is refreshed. */
+export interface Kept {
+  /** The result; null if the storage lost it. */
+  readonly result: Encoded | null
+  /** When it was settled, ms since 1970. */
+  readonly settledAt: number
+  /** From when on it is forgotten, ms since 1970. */
+  readonly until: number
+}
+
+/** Why a refresh brought no result. */
+export interface Missed {
+  /** `error`: a handler's; `exhausted`: every attempt ended without a verdict; `cancelled`: by a caller. */
+  readonly reason: 'error' | 'exhausted' | 'cancelled'
+  /** The handler's error; null with the other reasons, or if the storage lost it. */
+  readonly error: Encoded | null
+}
+
+/** Rows that were written with a completion and are still to be delivered. */
+export interface Outbox {
+  /** The rows, in the queue's own encoding. */
+  readonly rows: Encoded
+  /** The next delivery may start from here, or the present one's lease ends here: ms since 1970. */
+  readonly at: number
+  /** Who delivers now: the fencing token of that lease; null if nobody does. */
+  readonly generation: string | null
+  /** Deliveries begun so far. */
+  readonly attempts: number
+  /** From when on they are given up and the record with them, if its TTL has ended: ms since 1970. */
+  readonly until: number
 }
 
 interface RecordBase {
@@ -44,9 +84,11 @@ interface OpenBase extends RecordBase {
   readonly payload: Encoded
   /**
    * Whether the record was made by an inline run and no `enqueue` has asked for it since: workers do not look for it, a
-   * claim that names its id may take it, and it is forgotten a `resultTTL` after `at`.
+   * claim that names its id may take it, and it is forgotten a `resultTTL` after `at`, or when what it keeps is.
    */
   readonly inline: boolean
+  /** What the run before this one answered: there while the record is being refreshed. */
+  readonly kept?: Kept
 }
 
 /** Waits for its first attempt, or gave an attempt back. */
@@ -75,12 +117,16 @@ export interface FailingRecord extends OpenBase {
 /** Ended with a result; terminal. */
 export interface CompletedRecord extends RecordBase {
   readonly state: 'completed'
-  /** The lease that settled it. */
-  readonly generation: string
+  /** The lease that settled it; null if a refresh ended without one. */
+  readonly generation: string | null
   /** The result; null if the storage lost it. */
   readonly result: Encoded | null
-  /** When it was settled, ms since 1970. */
+  /** When the result was settled, ms since 1970. */
   readonly settledAt: number
+  /** There while rows are to be delivered: until then the record is not forgotten, but for `until`. */
+  readonly outbox?: Outbox
+  /** There if the record was refreshed in vain: `result` is that of the run before. */
+  readonly missed?: Missed
 }
 
 /** Ended without a result; terminal. */
@@ -107,14 +153,24 @@ export type JobState = JobRecord['state']
 
 /** How a lease ends. Made by {@link complete}, {@link fail}, {@link retry} and {@link release}. */
 export type Verdict =
-  | { readonly kind: 'complete'; readonly result: Encoded; readonly ttlMs: number }
+  | {
+      readonly kind: 'complete'
+      readonly result: Encoded
+      readonly ttlMs: number
+      /** Rows to be delivered, and how long that is tried, ms. */
+      readonly outbox?: { readonly rows: Encoded; readonly ttlMs: number }
+    }
   | { readonly kind: 'fail'; readonly error: Encoded; readonly ttlMs: number }
   | { readonly kind: 'retry'; readonly error: Encoded; readonly delayMs: number }
   | { readonly kind: 'release'; readonly delayMs: number }
 
-/** The job is done; its result is kept for `ttlMs`. */
-export function complete(result: Encoded, ttlMs: number): Verdict {
-  return { kind: 'complete', result, ttlMs }
+/** The job is done; its result is kept for `ttlMs`, and until its rows are delivered. */
+export function complete(
+  result: Encoded,
+  ttlMs: number,
+  outbox?: { readonly rows: Encoded; readonly ttlMs: number },
+): Verdict {
+  return outbox === undefined ? { kind: 'complete', result, ttlMs } : { kind: 'complete', result, ttlMs, outbox }
 }
 
 /** The job has failed for good; its error is kept for `ttlMs`. */
@@ -138,10 +194,21 @@ export function isTerminal(record: JobRecord): record is CompletedRecord | Faile
 }
 
 /**
- * From when on the record is as if never seen, ms since 1970: its `at` when it has ended; for an inline record that nobody
- * took over, its `resultTTL` after its `at`; for other open records, never.
+ * From when on the record is as if never seen, ms since 1970: its `at` when it has ended, and not before its rows are
+ * delivered or given up; for an inline record that nobody took over, its `resultTTL` after its `at`, and not before what it
+ * keeps is forgotten; for other open records, never.
  */
 export function forgottenFrom(record: JobRecord): number {
-  if (isTerminal(record)) return record.at
-  return record.inline ? record.at + record.spec.resultTTL : Number.POSITIVE_INFINITY
+  if (record.state === 'completed') {
+    return record.outbox === undefined ? record.at : Math.max(record.at, record.outbox.until)
+  }
+  if (record.state === 'failed') return record.at
+  if (!record.inline) return Number.POSITIVE_INFINITY
+  const from = record.at + record.spec.resultTTL
+  return record.kept === undefined ? from : Math.max(from, record.kept.until)
+}
+
+/** The result that an open record still answers with, or null. */
+export function keptAt(record: OpenRecord, now: number): Kept | null {
+  return record.kept !== undefined && record.kept.until > now ? record.kept : null
 }

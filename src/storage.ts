@@ -11,8 +11,16 @@
  * @module
  */
 
-import type { CancelOutcome, EnqueueOutcome, ExtendOutcome, SettleOutcome, TouchOutcome } from './machine.ts'
-import type { Encoded, JobRecord, JobSpec, JobState, ProcessingRecord, Verdict } from './record.ts'
+import type {
+  CancelOutcome,
+  DeliverOutcome,
+  EnqueueOutcome,
+  ExtendOutcome,
+  MarkOutcome,
+  SettleOutcome,
+  TouchOutcome,
+} from './machine.ts'
+import type { CompletedRecord, Encoded, JobRecord, JobState, NewSpec, ProcessingRecord, Verdict } from './record.ts'
 
 /** In what a storage differs from others; the queue and the conformance suite read it. */
 export interface StorageTraits {
@@ -52,7 +60,7 @@ export interface Storage {
 
 /** One id asked for. */
 export interface EnqueueItem {
-  readonly spec: Omit<JobSpec, 'createdAt'>
+  readonly spec: NewSpec
   readonly payload: Encoded
   /** From now until the first claim, ms; 0 for at once. */
   readonly delayMs: number
@@ -62,6 +70,8 @@ export interface EnqueueItem {
   readonly lease: LeaseTerms | null
   /** Whether the caller will wait for the outcome: a storage that pushes then sends a hint here when it is there. */
   readonly wait: boolean
+  /** Run anew what has ended, its result staying readable meanwhile; see {@link EnqueueCommand.refresh}. */
+  readonly refresh?: boolean
 }
 
 /** Who leases, and for how long. */
@@ -119,6 +129,47 @@ export interface SettleAnswers {
   readonly claim: ClaimAnswer | null
 }
 
+/** An effect that is to be begun by one caller only. */
+export interface Mark {
+  readonly id: string
+  /** 1 to 64 letters, digits and `_.:-`. */
+  readonly name: string
+  /** Never used before, of the same characters: tells one's own mark when the reply was lost. */
+  readonly token: string
+}
+
+/** The end of one lease of an outbox. */
+export interface Delivery {
+  readonly id: string
+  readonly generation: string
+  /** What is left to be delivered; null if nothing is. */
+  readonly rows: Encoded | null
+  /** From now until the next delivery of what is left, ms. */
+  readonly delayMs: number
+}
+
+/** A wish for outboxes to be delivered. */
+export interface CollectRequest extends LeaseTerms {
+  /** How many records at most, 1 and up. */
+  readonly limit: number
+}
+
+/** What a wish for outboxes brought. */
+export interface CollectAnswer {
+  /** The storage's time, ms since 1970. */
+  readonly now: number
+  /** Leased to the caller now; earliest first as far as the storage orders. Their results may be ''. */
+  readonly records: readonly CompletedRecord[]
+  /** Until the next outbox is due, ms, if the storage knows; null if it doesn't or there is none. A hint. */
+  readonly nextInMs: number | null
+}
+
+/** The answers to one `deliver`, and to the wish that travelled with it. */
+export interface DeliverAnswers {
+  readonly answers: readonly DeliverOutcome[]
+  readonly collected: CollectAnswer | null
+}
+
 /** The answers to one `get`. Payloads may be ''. */
 export interface GetAnswers {
   /** The storage's time, ms since 1970. */
@@ -139,6 +190,8 @@ export type StorageStats = { readonly [state in JobState]: number | null } & {
 export type Hint =
   /** Something may be claimable, now or in `inMs`. */
   | { readonly type: 'due'; readonly inMs: number }
+  /** An outbox may be due, now or in `inMs`. */
+  | { readonly type: 'outbox'; readonly inMs: number }
   /** A record became terminal. `record`, where given, is that record. */
   | { readonly type: 'settled'; readonly id: string; readonly record?: JobRecord }
   /** A record was cancelled. */
@@ -163,6 +216,10 @@ export interface StorageHandle {
   cancel(ids: readonly string[]): Promise<readonly CancelOutcome[]>
   /** Sets how long terminal records are kept, ms from now. */
   touch(items: readonly { readonly id: string; readonly ttlMs: number }[]): Promise<readonly TouchOutcome[]>
+  /** Notes on living records that effects were begun; each name is marked for one caller. */
+  mark(items: readonly Mark[]): Promise<readonly MarkOutcome[]>
+  /** Ends leases of outboxes; then leases such as are due, if asked to. A hold does not stop it. */
+  deliver(items: readonly Delivery[], request: CollectRequest | null): Promise<DeliverAnswers>
   /** Reads records. */
   get(ids: readonly string[]): Promise<GetAnswers>
   /** Sends hints from now on; returns the function that ends that. */

@@ -5,10 +5,11 @@
  * @module
  */
 
+import { limits } from './limits.ts'
 import type { Command } from './machine.ts'
-import { living } from './machine.ts'
+import { collectableFrom, living } from './machine.ts'
 import type { JobRecord, JobState } from './record.ts'
-import { isTerminal } from './record.ts'
+import { isTerminal, keptAt } from './record.ts'
 
 /** A record's state, or that there is none: nothing is stored, or what is has passed its end. */
 export type Situation = JobState | 'absent'
@@ -29,10 +30,28 @@ export type CommandName =
   | 'release'
   | 'cancel'
   | 'touch'
+  | 'mark'
+  | 'collect'
+  | 'deliver'
   | 'forget'
 
 /** What a transition may depend on. Each is told by a function of `facts`. */
-export type Fact = 'stored' | 'repeated' | 'rejected' | 'inline' | 'due' | 'own' | 'left' | 'known'
+export type Fact =
+  | 'stored'
+  | 'repeated'
+  | 'rejected'
+  | 'refresh'
+  | 'answered'
+  | 'inline'
+  | 'due'
+  | 'own'
+  | 'left'
+  | 'kept'
+  | 'missed'
+  | 'posted'
+  | 'named'
+  | 'room'
+  | 'known'
 
 /** A fact, or that it does not hold. */
 export type Condition = Fact | `not ${Fact}`
@@ -62,27 +81,73 @@ const facts: { readonly [fact in Fact]: (stored: JobRecord | null, command: Comm
     const [theirs, ours] = [stored.spec.fingerprint, command.spec.fingerprint]
     return theirs !== '' && ours !== '' && theirs !== ours
   },
+  /** The enqueue asks for a new run of what has ended. */
+  refresh: (_stored, command) => command.type === 'enqueue' && command.refresh === true,
+  /** The result of the run before is there, and enough for the caller. */
+  answered(stored, command, now) {
+    if (command.type !== 'enqueue' || command.refresh === true) return false
+    return stored !== null && !isTerminal(stored) && keptAt(stored, now) !== null
+  },
   /** The record is an inline run's, and nobody else counts on it. */
   inline: (stored) => stored !== null && !isTerminal(stored) && stored.inline,
   /** `at` is past; of another's lease, `at` and the grace after it. */
   due(stored, command, now) {
     if (stored === null) return false
+    if (command.type === 'collect') {
+      return (
+        stored.state === 'completed' &&
+        stored.outbox !== undefined &&
+        collectableFrom(stored.outbox, command.graceMs) <= now
+      )
+    }
     const lease = command.type === 'enqueue' ? command.lease : command.type === 'claim' ? command : null
     return stored.at + (stored.state === 'processing' ? (lease?.graceMs ?? 0) : 0) <= now
   },
-  /** The command's lease is the record's present or last one. */
+  /** The command's lease is the record's (or its outbox's) present or last one; the mark is the caller's own. */
   own(stored, command) {
+    if (command.type === 'collect' || command.type === 'deliver') {
+      return stored?.state === 'completed' && stored.outbox?.generation === command.generation
+    }
+    if (command.type === 'mark') {
+      return `\n${stored?.spec.marks ?? ''}`.includes(`\n${command.name}=${command.token}\n`)
+    }
     if (command.type === 'enqueue') return command.lease !== null && stored?.generation === command.lease.generation
     return 'generation' in command && stored?.generation === command.generation
   },
   /** Another attempt may be made. */
   left: (stored) => stored !== null && stored.attempts < stored.spec.maxAttempts,
+  /** The record is being refreshed, and its former result is still good. */
+  kept: (stored, _command, now) => stored !== null && !isTerminal(stored) && keptAt(stored, now) !== null,
+  /** A handler's error ended a refresh, and the former result is back. */
+  missed: (stored) => stored?.state === 'completed' && stored.missed?.reason === 'error',
+  /** Rows are to be delivered. */
+  posted: (stored) => stored?.state === 'completed' && stored.outbox !== undefined,
+  /** An effect of this name was begun. */
+  named(stored, command) {
+    return command.type === 'mark' && `\n${stored?.spec.marks ?? ''}`.includes(`\n${command.name}=`)
+  },
+  /** There is room for this mark. */
+  room(stored, command) {
+    if (command.type !== 'mark') return false
+    const length = (stored?.spec.marks ?? '').length + command.name.length + command.token.length + 2
+    return length <= limits.marksCharsMax
+  },
   /** The outcome is there to be kept longer: the storage has not lost the result or the error. */
   known(stored) {
     if (stored?.state === 'completed') return stored.result !== null
     return stored?.state === 'failed' && (stored.reason === 'exhausted' || stored.error !== null)
   },
 }
+
+/** An enqueue that the result of a run before does not answer. */
+const unanswered: readonly Condition[] = ['not repeated', 'not rejected', 'not answered']
+/** An enqueue that has what has ended run anew. */
+const anew: readonly Condition[] = ['not repeated', 'not rejected', 'refresh']
+/** What has no outbox. */
+const unposted: readonly Short[] = [
+  ['collect', [], null, 'refused'],
+  ['deliver', [], null, 'stale'],
+]
 
 /** The table. */
 export const transitions: readonly Transition[] = [
@@ -98,6 +163,9 @@ export const transitions: readonly Transition[] = [
     ['release', [], null, 'stale'],
     ['cancel', [], null, 'not_found'],
     ['touch', [], null, 'not_found'],
+    ['mark', [], null, 'not_found'],
+    ['collect', [], null, 'refused'],
+    ['deliver', [], null, 'stale'],
     ['forget', ['stored'], 'absent', 'forgotten'],
     ['forget', ['not stored'], null, 'kept'],
   ]),
@@ -108,31 +176,68 @@ export const transitions: readonly Transition[] = [
     ['enqueue leased', ['repeated', 'not own'], null, 'created'],
     ['enqueue leased', ['not repeated', 'rejected'], null, 'exists'],
     ['enqueue leased', ['not repeated', 'not rejected', 'own'], null, 'exists, leased'],
-    ['enqueue leased', ['not repeated', 'not rejected', 'not own', 'not due'], null, 'exists'],
-    ['enqueue leased', ['not repeated', 'not rejected', 'not own', 'due', 'left'], 'processing', 'exists, leased'],
-    ['enqueue leased', ['not repeated', 'not rejected', 'not own', 'due', 'not left'], 'failed', 'exists'],
+    ['enqueue leased', ['not repeated', 'not rejected', 'not own', 'answered'], null, 'exists'],
+    ['enqueue leased', [...unanswered, 'not own', 'not due'], null, 'exists'],
+    ['enqueue leased', [...unanswered, 'not own', 'due', 'left'], 'processing', 'exists, leased'],
+    ['enqueue leased', [...unanswered, 'not own', 'due', 'not left', 'refresh'], 'processing', 'created, leased'],
+    ['enqueue leased', [...unanswered, 'not own', 'due', 'not left', 'not refresh'], 'failed', 'exists'],
     ['claim', ['own'], null, 'leased'],
     ['claim', ['not own', 'not due'], null, 'refused'],
     ['claim', ['not own', 'due', 'left'], 'processing', 'leased'],
-    ['claim', ['not own', 'due', 'not left'], 'failed', 'exhausted'],
+    ['claim', ['not own', 'due', 'not left', 'not kept'], 'failed', 'exhausted'],
+    ['claim', ['not own', 'due', 'not left', 'kept'], 'completed', 'exhausted'],
     ['extend', ['own'], 'processing', 'extended'],
     ['extend', ['not own'], null, 'stale'],
     ['complete', ['own'], 'completed', 'settled'],
     ['complete', ['not own'], null, 'stale'],
-    ['fail', ['own'], 'failed', 'settled'],
+    ['fail', ['own', 'not kept'], 'failed', 'settled'],
+    ['fail', ['own', 'kept'], 'completed', 'settled'],
     ['fail', ['not own'], null, 'stale'],
     ['retry', ['own', 'left'], 'failing', 'settled'],
-    ['retry', ['own', 'not left'], 'failed', 'settled'],
+    ['retry', ['own', 'not left', 'not kept'], 'failed', 'settled'],
+    ['retry', ['own', 'not left', 'kept'], 'completed', 'settled'],
     ['retry', ['not own'], null, 'stale'],
     ['release', ['own'], 'queued', 'settled'],
     ['release', ['not own'], null, 'stale'],
     ['cancel', [], null, 'processing'],
     ['touch', [], null, 'not_terminal'],
+    ...marked('processing'),
+    ...unposted,
     ['forget', [], null, 'kept'],
   ]),
   ...waiting('failing', 'retry'),
-  ...ended('completed', ['complete']),
-  ...ended('failed', ['fail', 'retry']),
+  ...ended('completed'),
+  ...from('completed', [
+    ...renewed(['not posted']),
+    ...(['enqueue', 'enqueue inline', 'enqueue leased'] as const).map(
+      (command): Short => [command, [...anew, 'posted'], null, 'exists'],
+    ),
+    // A refresh that failed left the former result here: it is its own verdict that is repeated then.
+    ['complete', ['own', 'not missed'], null, 'settled'],
+    ['complete', ['own', 'missed'], null, 'stale'],
+    ['complete', ['not own'], null, 'stale'],
+    ...(['fail', 'retry'] as const).flatMap((kind): Short[] => [
+      [kind, ['own', 'missed'], null, 'settled'],
+      [kind, ['own', 'not missed'], null, 'stale'],
+      [kind, ['not own'], null, 'stale'],
+    ]),
+    ['collect', ['not posted'], null, 'refused'],
+    ['collect', ['posted', 'own'], null, 'collected'],
+    ['collect', ['posted', 'not own', 'not due'], null, 'refused'],
+    ['collect', ['posted', 'not own', 'due'], 'completed', 'collected'],
+    ['deliver', ['own'], 'completed', 'delivered'],
+    ['deliver', ['not own'], null, 'stale'],
+  ]),
+  ...ended('failed'),
+  ...from('failed', [
+    ...renewed([]),
+    ['complete', [], null, 'stale'],
+    ...(['fail', 'retry'] as const).flatMap((kind): Short[] => [
+      [kind, ['own'], null, 'settled'],
+      [kind, ['not own'], null, 'stale'],
+    ]),
+    ...unposted,
+  ]),
 ]
 
 /** A move that the clock alone makes: no command is needed, and a sweep only frees the space. */
@@ -145,10 +250,12 @@ export interface Ending {
 
 /** When a record becomes absent by itself. */
 export const endings: readonly Ending[] = [
-  { from: 'queued', when: ['inline'], at: 'at + resultTTL' },
-  { from: 'processing', when: ['inline'], at: 'at + resultTTL' },
-  { from: 'failing', when: ['inline'], at: 'at + resultTTL' },
-  { from: 'completed', when: [], at: 'at' },
+  ...(['queued', 'processing', 'failing'] as const).flatMap((state): Ending[] => [
+    { from: state, when: ['inline', 'not kept'], at: 'at + resultTTL' },
+    { from: state, when: ['inline', 'kept'], at: 'at + resultTTL, and not before what is kept' },
+  ]),
+  { from: 'completed', when: ['not posted'], at: 'at' },
+  { from: 'completed', when: ['posted'], at: 'at, and not before the outbox’s end' },
   { from: 'failed', when: [], at: 'at' },
 ]
 
@@ -208,10 +315,21 @@ function met(state: Situation): Short[] {
   return [
     ['enqueue', ['repeated'], null, 'created'],
     ['enqueue', ['not repeated', 'rejected'], null, 'exists'],
-    ['enqueue', ['not repeated', 'not rejected', 'inline'], state, 'exists'],
-    ['enqueue', ['not repeated', 'not rejected', 'not inline'], null, 'exists'],
+    ['enqueue', ['not repeated', 'not rejected', 'answered'], null, 'exists'],
+    ['enqueue', [...unanswered, 'inline'], state, 'exists'],
+    ['enqueue', [...unanswered, 'not inline'], null, 'exists'],
     ['enqueue inline', ['repeated'], null, 'created'],
     ['enqueue inline', ['not repeated'], null, 'exists'],
+  ]
+}
+
+/** Marks on a living record. */
+function marked(state: Situation): Short[] {
+  return [
+    ['mark', ['named', 'own'], null, 'marked'],
+    ['mark', ['named', 'not own'], null, 'taken'],
+    ['mark', ['not named', 'room'], state, 'marked'],
+    ['mark', ['not named', 'not room'], null, 'full'],
   ]
 }
 
@@ -222,38 +340,48 @@ function waiting(state: 'queued' | 'failing', verdict: 'release' | 'retry'): Tra
     ...met(state),
     ['enqueue leased', ['repeated'], null, 'created'],
     ['enqueue leased', ['not repeated', 'rejected'], null, 'exists'],
-    ['enqueue leased', ['not repeated', 'not rejected', 'not due'], null, 'exists'],
-    ['enqueue leased', ['not repeated', 'not rejected', 'due'], 'processing', 'exists, leased'],
+    ['enqueue leased', ['not repeated', 'not rejected', 'answered'], null, 'exists'],
+    ['enqueue leased', [...unanswered, 'not due'], null, 'exists'],
+    ['enqueue leased', [...unanswered, 'due'], 'processing', 'exists, leased'],
     ['claim', ['not due'], null, 'refused'],
     ['claim', ['due'], 'processing', 'leased'],
     ['extend', [], null, 'stale'],
     [verdict, ['own'], null, 'settled'],
     [verdict, ['not own'], null, 'stale'],
     ...others.map((kind): Short => [kind, [], null, 'stale']),
-    ['cancel', [], 'absent', 'cancelled'],
+    ['cancel', ['not kept'], 'absent', 'cancelled'],
+    ['cancel', ['kept'], 'completed', 'cancelled'],
     ['touch', [], null, 'not_terminal'],
+    ...marked(state),
+    ...unposted,
     ['forget', [], null, 'kept'],
   ])
 }
 
-/** Has ended. `verdicts` are what may have brought it here. */
-function ended(state: 'completed' | 'failed', verdicts: readonly CommandName[]): Transition[] {
-  const others = (['complete', 'fail', 'retry', 'release'] as const).filter((kind) => !verdicts.includes(kind))
+/** Has ended: what is alike for both ways. */
+function ended(state: 'completed' | 'failed'): Transition[] {
   return from(state, [
     ...(['enqueue', 'enqueue inline', 'enqueue leased'] as const).flatMap((command): Short[] => [
       [command, ['repeated'], null, 'created'],
-      [command, ['not repeated'], null, 'exists'],
+      [command, ['not repeated', 'rejected'], null, 'exists'],
+      [command, ['not repeated', 'not rejected', 'not refresh'], null, 'exists'],
     ]),
     ['claim', [], null, 'refused'],
     ['extend', [], null, 'stale'],
-    ...verdicts.flatMap((kind): Short[] => [
-      [kind, ['own'], null, 'settled'],
-      [kind, ['not own'], null, 'stale'],
-    ]),
-    ...others.map((kind): Short => [kind, [], null, 'stale']),
+    ['release', [], null, 'stale'],
     ['cancel', [], null, state],
     ['touch', ['known'], state, 'updated'],
     ['touch', ['not known'], null, 'missing_payload'],
+    ...marked(state),
     ['forget', [], null, 'kept'],
   ])
+}
+
+/** What has ended is run anew. */
+function renewed(when: readonly Condition[]): Short[] {
+  return [
+    ['enqueue', [...anew, ...when], 'queued', 'created'],
+    ['enqueue inline', [...anew, ...when], 'queued', 'created'],
+    ['enqueue leased', [...anew, ...when], 'processing', 'created, leased'],
+  ]
 }

@@ -4,8 +4,9 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { ClaimCommand, Command, EnqueueCommand, EnqueueOutcome } from '../src/machine.ts'
 import { living, step } from '../src/machine.ts'
-import type { FailedRecord, JobRecord, ProcessingRecord, QueuedRecord } from '../src/record.ts'
-import { complete, fail, forgottenFrom, isTerminal, release, retry } from '../src/record.ts'
+import type { FailedRecord, JobRecord, Outbox, ProcessingRecord, QueuedRecord } from '../src/record.ts'
+import { complete, fail, forgottenFrom, isTerminal, keptAt, release, retry } from '../src/record.ts'
+import type { Happened } from './support/machine-history.ts'
 import { isNewLease, moves, play } from './support/machine-history.ts'
 import { changed, commands, reachable, spaceNow } from './support/machine-space.ts'
 
@@ -37,6 +38,11 @@ const leased = (generation = 'g1'): ProcessingRecord =>
   made([enqueue(), now], [claim(generation), now]) as ProcessingRecord
 const settled = (verdict = complete('r', 100)): JobRecord =>
   made([enqueue(), now], [claim('g1'), now], [{ type: 'settle', generation: 'g1', verdict }, now])
+
+/** Whether a refresh has begun a new incarnation of what was there. */
+function isAnew({ before, after }: Happened): boolean {
+  return before !== null && after !== null && before.spec.incarnation !== after.spec.incarnation
+}
 
 /** Runs `check` on every state and command of the small space. */
 function everywhere(check: (stored: JobRecord | null, command: Command) => void): void {
@@ -73,6 +79,16 @@ t.test('fencing', async (t) => {
       if (!holder) assert.equal(record, before, 'nothing changes')
       if (!earlier) assert.equal(answer, 'stale')
       if (holder) assert.notEqual(answer, 'stale')
+    })
+  })
+
+  t.test('only the relay that has the lease of the rows delivers them', async () => {
+    everywhere((stored, command) => {
+      if (command.type !== 'deliver') return
+      const before = living(stored, spaceNow)
+      const { record, answer } = step(stored, command, spaceNow)
+      if (outboxOf(before)?.generation === command.generation) assert.equal(answer, 'delivered')
+      else assert.deepEqual({ record, answer }, { record: before, answer: 'stale' })
     })
   })
 
@@ -130,7 +146,7 @@ t.test('attempts', async (t) => {
         let counted = 0
         for (const one of happened) {
           const { command, before, after } = one
-          if (before === null) counted = 0
+          if (before === null || isAnew(one)) counted = 0
           if (isNewLease(one)) counted++
           if (command.type === 'settle' && before?.state === 'processing' && after?.state === 'queued') counted--
           if (after === null) continue
@@ -233,17 +249,22 @@ t.test('time is exact: not a millisecond early, not one late', async (t) => {
   }
 })
 
-t.test('what has ended changes by touch and by nothing else, until it is forgotten', async () => {
-  everywhere((stored, command) => {
-    const before = living(stored, spaceNow)
-    if (before === null || !isTerminal(before)) return
-    const { record } = step(stored, command, spaceNow)
-    if (command.type !== 'touch') return assert.equal(record, before)
-    const lost =
-      before.state === 'completed' ? before.result === null : before.reason === 'error' && before.error === null
-    assert.deepEqual(record, lost ? before : { ...before, at: spaceNow + command.ttlMs })
-  })
-})
+t.test(
+  'what has ended, and is not refreshed, changes by touch and by nothing else until it is forgotten: marks and rows are beside it',
+  async () => {
+    everywhere((stored, command) => {
+      const before = living(stored, spaceNow)
+      if (before === null || !isTerminal(before)) return
+      const { record } = step(stored, command, spaceNow)
+      if (command.type === 'enqueue' && command.refresh === true) return
+      if (command.type === 'mark' || command.type === 'collect' || command.type === 'deliver') return
+      if (command.type !== 'touch') return assert.equal(record, before)
+      const lost =
+        before.state === 'completed' ? before.result === null : before.reason === 'error' && before.error === null
+      assert.deepEqual(record, lost ? before : { ...before, at: spaceNow + command.ttlMs })
+    })
+  },
+)
 
 t.test(
   'a command repeated, because its reply was lost, answers as the first time and changes nothing more',
@@ -257,8 +278,10 @@ t.test(
     })
     // These carry no token: the first made it so that the second finds nothing to do.
     assert.deepEqual([...new Set(told)].sort(), [
+      'cancel: "cancelled", then "completed"',
       'cancel: "cancelled", then "not_found"',
       'claim: "exhausted", then "refused"',
+      'deliver: "delivered", then "stale"',
       'forget: "forgotten", then "kept"',
     ])
   },
@@ -268,12 +291,20 @@ function sameRecord(a: JobRecord | null, b: JobRecord | null): boolean {
   return a === b || isDeepStrictEqual(a, b)
 }
 
-t.test('one creator: of all enqueues from one absence to the next, one is told `created`', async () => {
+t.test('one creator: of all enqueues from one absence or refresh to the next, one is told `created`', async () => {
   fc.assert(
     fc.property(history, (happened) => {
       let creator: string | null = null
-      for (const { command, before, after, answer } of happened) {
+      for (const one of happened) {
+        const { command, before, after, answer, now } = one
         if (before === null) creator = null
+        if (isAnew(one)) {
+          const lease = command.type === 'enqueue' ? command.lease : null
+          const usedUp = lease !== null && step(before, { type: 'claim', ...lease }, now).answer === 'exhausted'
+          assert.ok(isTerminal(before!) || usedUp, 'only what has ended is run anew')
+          assert.ok(command.type === 'enqueue' && command.refresh === true, 'and only if that is asked for')
+          creator = null
+        }
         if (command.type !== 'enqueue') continue
         const { outcome } = answer as EnqueueOutcome
         if (outcome === 'created') creator ??= command.spec.incarnation
@@ -285,16 +316,84 @@ t.test('one creator: of all enqueues from one absence to the next, one is told `
   )
 })
 
-t.test('the first accepted enqueue fixes id, attempts and TTLs for the record’s whole life', async () => {
+t.test('the first accepted enqueue fixes id, attempts and TTLs for the incarnation’s whole life', async () => {
   fc.assert(
     fc.property(history, (happened) => {
-      for (const { before, after } of happened) {
-        if (before !== null && after !== null) assert.equal(after.spec, before.spec)
+      for (const one of happened) {
+        const { command, before, after, answer } = one
+        if (before === null || after === null || isAnew(one)) continue
+        if (command.type !== 'mark' || answer !== 'marked') {
+          assert.equal(after.spec, before.spec)
+          continue
+        }
+        const { marks = '', ...fixed } = after.spec
+        const { marks: were = '', ...was } = before.spec
+        assert.deepEqual(fixed, was)
+        assert.ok(marks.startsWith(were), 'what is marked stays')
       }
     }),
     runs,
   )
 })
+
+t.test('one effect: from one absence or refresh to the next, each name is marked for one token', async () => {
+  fc.assert(
+    fc.property(history, (happened) => {
+      const owners = new Map<string, string>()
+      for (const one of happened) {
+        const { command, before, answer } = one
+        if (before === null || isAnew(one)) owners.clear()
+        if (command.type !== 'mark') continue
+        if (before === null) assert.equal(answer, 'not_found')
+        else if (owners.has(command.name)) {
+          assert.equal(answer, owners.get(command.name) === command.token ? 'marked' : 'taken')
+        } else {
+          assert.equal(answer, 'marked')
+          owners.set(command.name, command.token)
+        }
+      }
+    }),
+    runs,
+  )
+})
+
+t.test(
+  'rows: while somebody delivers nobody else does, who lost the lease delivers nothing, and none are lost',
+  async () => {
+    fc.assert(
+      fc.property(history, (happened) => {
+        const dead = new Set<string>()
+        let present: string | null = null
+        for (const { command, before, after, answer, now } of happened) {
+          const [was, is] = [outboxOf(before), outboxOf(after)]
+          if (present !== null && was?.generation !== present) dead.add(present)
+          if (command.type === 'deliver' && dead.has(command.generation)) {
+            assert.equal(answer, 'stale')
+            assert.equal(after, before)
+          }
+          if (command.type === 'collect' && is?.generation !== was?.generation) {
+            assert.ok(
+              was !== undefined && (was.generation === null || was.at + command.graceMs <= now),
+              'no lease lives',
+            )
+            assert.equal(is?.attempts, was.attempts + 1)
+          }
+          if (was !== undefined && is === undefined) {
+            const delivered = command.type === 'deliver' && command.rows === null && answer === 'delivered'
+            assert.ok(delivered, `lost by ${command.type}`)
+          }
+          if (is !== undefined && was === undefined) assert.ok(command.type === 'settle' && answer === 'settled')
+          present = is?.generation ?? null
+        }
+      }),
+      runs,
+    )
+  },
+)
+
+function outboxOf(record: JobRecord | null): Outbox | undefined {
+  return record?.state === 'completed' ? record.outbox : undefined
+}
 
 t.test('`leased` is said exactly when the record is the caller’s now, and was not refused', async () => {
   everywhere((stored, command) => {
@@ -319,7 +418,8 @@ t.test('another payload', async (t) => {
       const ours = command.spec.fingerprint
       const repeated = before?.spec.incarnation === command.spec.incarnation
       const mismatch = theirs !== '' && ours !== '' && theirs !== ours && !repeated
-      assert.equal(answer.mismatch, mismatch)
+      // A refresh brings its own payload: there is none to differ from.
+      assert.equal(answer.mismatch, mismatch && answer.outcome === 'exists')
       if (mismatch && command.rejectMismatch) {
         assert.equal(record, before, 'left wholly alone')
         assert.deepEqual(answer, { outcome: 'exists', leased: false, mismatch: true })
@@ -344,9 +444,10 @@ t.test('inline runs', async (t) => {
   t.test('are inline from the start, until an enqueue counts on them, and never again', async () => {
     fc.assert(
       fc.property(history, (happened) => {
-        for (const { command, before, after } of happened) {
+        for (const one of happened) {
+          const { command, before, after, now } = one
           if (after === null || isTerminal(after)) continue
-          if (before === null) {
+          if (before === null || isAnew(one)) {
             assert.equal(after.inline, command.type === 'enqueue' && command.inline)
             continue
           }
@@ -357,7 +458,9 @@ t.test('inline runs', async (t) => {
             ![before.spec.fingerprint, ''].includes(command.spec.fingerprint) &&
             before.spec.fingerprint !== ''
           const repeated = command.type === 'enqueue' && command.spec.incarnation === before.spec.incarnation
-          const shown = command.type === 'enqueue' && !command.inline && !repeated && !rejected
+          // Who is answered by the result of the run before does not count on this one.
+          const answered = command.type === 'enqueue' && command.refresh !== true && keptAt(before, now) !== null
+          const shown = command.type === 'enqueue' && !command.inline && !repeated && !rejected && !answered
           assert.equal(after.inline, before.inline && !shown)
         }
       }),
@@ -395,7 +498,8 @@ t.test('cancel removes what nobody holds and what has not ended, and says what i
     const before = living(stored, spaceNow)
     const { record, answer } = step(stored, command, spaceNow)
     const gone = before?.state === 'queued' || before?.state === 'failing'
-    assert.equal(record, gone ? null : before)
+    if (gone && keptAt(before, spaceNow) !== null) assert.match(JSON.stringify(record), /"reason":"cancelled"/)
+    else assert.equal(record, gone ? null : before)
     assert.equal(answer, gone ? 'cancelled' : (before?.state ?? 'not_found'))
   })
 })

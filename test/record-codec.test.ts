@@ -10,12 +10,16 @@ const encoded = fc.oneof(text, bytes)
 const time = fc.integer({ min: 0, max: 5e12 })
 const token = fc.string({ minLength: 1, maxLength: 30 })
 
-/** Objects with the ordinary prototype, as records have. */
-function plain<T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> {
-  return fc.record(model, { noNullPrototype: true }) as fc.Arbitrary<T>
+/** Objects with the ordinary prototype, as records have. What is `optional` is left out at times. */
+function plain<T, O = unknown>(
+  model: { [K in keyof T]: fc.Arbitrary<T[K]> },
+  optional?: { [K in keyof O]: fc.Arbitrary<O[K]> },
+): fc.Arbitrary<T & Partial<O>> {
+  const constraints = { noNullPrototype: true, requiredKeys: Object.keys(model) }
+  return fc.record({ ...model, ...optional }, constraints as never) as unknown as fc.Arbitrary<T & Partial<O>>
 }
 
-const spec: fc.Arbitrary<JobSpec> = plain({
+const fixed = {
   id: fc.oneof(fc.string({ unit: 'binary', minLength: 1 }), fc.constantFrom('__proto__', 'constructor', '\0', '\n')),
   incarnation: token,
   fingerprint: fc.oneof(fc.constant(''), token),
@@ -23,17 +27,29 @@ const spec: fc.Arbitrary<JobSpec> = plain({
   maxAttempts: fc.integer({ min: 1, max: 1_000_000 }),
   resultTTL: fc.integer({ min: 1, max: 3e12 }),
   failureTTL: fc.integer({ min: 1, max: 3e12 }),
-}).chain((made) => fc.constantFrom(made, { ...made, failureTTL: made.resultTTL }))
+}
+const spec: fc.Arbitrary<JobSpec> = plain(fixed, { marks: fc.constantFrom('mail=t1\n', 'a=b\nc.d:e-f=1_2\n') }).chain(
+  (made) => fc.constantFrom(made, { ...made, failureTTL: made.resultTTL }),
+)
 
 const base = { spec, attempts: fc.integer({ min: 0, max: 1_000_000 }), at: time }
 const open = { ...base, payload: encoded, inline: fc.boolean() }
 const ended = { ...base, settledAt: time }
 
+const kept = { kept: plain({ result: fc.option(encoded), settledAt: time, until: time }) }
+const missed = plain({
+  reason: fc.constantFrom('error' as const, 'exhausted' as const, 'cancelled' as const),
+  error: fc.option(encoded),
+})
+const outbox = plain({ rows: encoded, at: time, generation: fc.option(token), attempts: fc.nat(9), until: time })
+const completed = { state: fc.constant('completed' as const), ...ended, result: fc.option(encoded) }
+
 const record: fc.Arbitrary<JobRecord> = fc.oneof(
-  plain({ state: fc.constant('queued' as const), ...open, generation: fc.option(token) }),
-  plain({ state: fc.constant('processing' as const), ...open, generation: token }),
-  plain({ state: fc.constant('failing' as const), ...open, generation: token, error: encoded }),
-  plain({ state: fc.constant('completed' as const), ...ended, generation: token, result: fc.option(encoded) }),
+  plain({ state: fc.constant('queued' as const), ...open, generation: fc.option(token) }, kept),
+  plain({ state: fc.constant('processing' as const), ...open, generation: token }, kept),
+  plain({ state: fc.constant('failing' as const), ...open, generation: token, error: encoded }, kept),
+  plain({ ...completed, generation: token }, { outbox }),
+  plain({ ...completed, generation: fc.option(token), missed }),
   plain({
     state: fc.constant('failed' as const),
     ...ended,
@@ -103,14 +119,19 @@ t.test('an ordinary record is short', async (t) => {
 })
 
 t.test('a missing field is refused, or is one that has a default', async () => {
-  const optional = new Set(['d', 'K', 'a', 'l', 'r', 'x'])
+  const optional = new Set(['d', 'K', 'a', 'l', 'r', 'x', 'b', 'R', 'E', 'G', 'A'])
   fc.assert(
     fc.property(record, fc.nat(), (given, choice) => {
       const packed = packRecord(given)
       const keys = Object.keys(packed)
       const key = keys[choice % keys.length]!
       const { [key as 'v']: _, ...rest } = packed
-      const may = optional.has(key) || (key === 'g' && 'sqf'.includes(packed.s)) || (key === 'e' && packed.s === 'f')
+      const unowned = 'qf'.includes(packed.s) || packed.M !== undefined
+      const may =
+        optional.has(key) ||
+        (key === 'g' && unowned) ||
+        (key === 'e' && packed.s === 'f') ||
+        (key === 'M' && packed.E === undefined && packed.g !== undefined)
       assert.equal(refused(() => unpackRecord(rest)) === null, may, `without ${key}`)
     }),
     { numRuns: 500 },
@@ -125,8 +146,8 @@ t.test('a field of another type, an unknown or a foreign one is refused, and no 
       const keys = Object.keys(packed)
       const key = keys[choice % keys.length]!
       const fits =
-        (typeof value === 'string' && 'indgpre'.includes(key)) ||
-        (typeof value === 'number' && Number.isFinite(value) && 'ctz'.includes(key)) ||
+        (typeof value === 'string' && 'indgpreREobG'.includes(key)) ||
+        (typeof value === 'number' && Number.isFinite(value) && 'ctzTZOU'.includes(key)) ||
         (value === 0.5 && 'kK'.includes(key))
       const message = refused(() => unpackRecord({ ...packed, [key]: value }))
       assert.equal(message === null, fits, `${key} = ${String(value)}`)
@@ -165,6 +186,51 @@ t.test('text that was cut short or is something else is refused, and no content 
 t.test('a newer format is refused in words', async (t) => {
   t.match(
     refused(() => recordFromText(`{"v":${recordFormat + 1},"new":true}`)),
-    /was written in format 2; this version of askonce reads up to 1/,
+    /was written in format 3; this version of askonce reads up to 2/,
   )
+})
+
+t.test('a record says the oldest format that has all of it, and has nothing of a newer one', async () => {
+  const second = ['b', 'T', 'R', 'Z', 'M', 'E', 'o', 'O', 'G', 'A', 'U'] as const
+  fc.assert(
+    fc.property(record, (given) => {
+      const packed = packRecord(given)
+      const has = second.some((key) => packed[key] !== undefined)
+      assert.equal(packed.v, has ? 2 : 1)
+      if (has) assert.match(refused(() => unpackRecord({ ...packed, v: 1 })) ?? '', /of format 1 has no such field/)
+      else assert.deepStrictEqual(unpackRecord({ ...packed, v: 2 }), given)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+t.test('by the letter: a refreshed record, one refreshed in vain, and one with rows to deliver', async (t) => {
+  const spec = { id: 'a', incarnation: 'i', fingerprint: '', createdAt: 1, maxAttempts: 3, resultTTL: 9, failureTTL: 9 }
+  const base = { spec, attempts: 1, at: 20, generation: 'g' }
+  const ended = { ...base, state: 'completed' as const, result: 'old', settledAt: 5 }
+  const kept = { result: new Uint8Array([1]), settledAt: 5, until: 30 }
+  const given: { [text: string]: JobRecord } = {
+    '"a":1,"t":20,"g":"g","p":"","T":30,"R":["AQ=="],"Z":5': {
+      ...base,
+      state: 'processing',
+      payload: '',
+      inline: false,
+      kept,
+    },
+    '"a":1,"t":20,"z":5,"r":"old","M":"c"': {
+      ...ended,
+      generation: null,
+      missed: { reason: 'cancelled', error: null },
+    },
+    '"a":1,"t":20,"g":"g","z":5,"r":"old","M":"e","E":"no"': { ...ended, missed: { reason: 'error', error: 'no' } },
+    '"a":1,"t":20,"g":"g","b":"mail=t\\n","z":5,"r":"old","o":"rows","O":7,"G":"relay","A":2,"U":90': {
+      ...ended,
+      spec: { ...spec, marks: 'mail=t\n' },
+      outbox: { rows: 'rows', at: 7, generation: 'relay', attempts: 2, until: 90 },
+    },
+  }
+  for (const [text, record] of Object.entries(given)) {
+    const state = record.state === 'processing' ? 'p' : 'c'
+    t.equal(recordToText(record), `{"v":2,"s":"${state}","i":"a","n":"i","c":1,"m":3,"k":9,${text}}`)
+  }
 })

@@ -7,7 +7,7 @@ import { living, step } from '../src/machine.ts'
 import type { JobRecord, Verdict } from '../src/record.ts'
 import { complete, fail, release, retry } from '../src/record.ts'
 import { claimableFrom, fromRecordStore } from '../src/record-store.ts'
-import type { EnqueueItem, StorageHandle } from '../src/storage.ts'
+import type { Delivery, EnqueueItem, StorageHandle } from '../src/storage.ts'
 import { VirtualClock } from '../storages/conformance/virtual-clock.ts'
 import type { Faults } from './support/row-store.ts'
 import { noFaults, RowStore, RowTable, rowTraits } from './support/row-store.ts'
@@ -24,6 +24,7 @@ class History {
   readonly handles: StorageHandle[] = []
   readonly generations = ['g']
   readonly incarnations = ['i']
+  readonly relays = ['r']
   readonly exact: boolean
   readonly #faults: Partial<Faults>
   /** What the machine says is stored. */
@@ -77,7 +78,10 @@ class History {
     const some = Array.from({ length: 1 + random.below(4) }, () => random.pick(ids))
     const now = this.clock.now()
     switch (
-      random.pick(['enqueue', 'enqueue', 'claim', 'claim', 'ids', 'extend', 'settle', 'cancel', 'touch', 'sweep'])
+      random.pick([
+        ...(['enqueue', 'enqueue', 'claim', 'claim', 'ids', 'extend', 'settle', 'settle', 'cancel', 'touch'] as const),
+        ...(['mark', 'deliver', 'collect', 'collect', 'sweep'] as const),
+      ])
     ) {
       case 'enqueue': {
         const items = some.map((id) => this.#item(id))
@@ -88,6 +92,7 @@ class History {
             ...item,
             type: 'enqueue',
             lease: lease === null ? null : { ...lease, graceMs },
+            refresh: item.refresh === true,
             inline: lease !== null,
           })),
           async () => (await handle.enqueue(items)).answers,
@@ -113,6 +118,18 @@ class History {
         const commands = items.map(({ ttlMs }): Command => ({ type: 'touch', ttlMs }))
         return this.#expect('touch', some, commands, () => handle.touch(items))
       }
+      case 'mark': {
+        const items = some.map((id) => ({ id, name: random.pick(['m', 'mm']), token: random.pick(['one', 'two']) }))
+        const commands = items.map(({ id: _, ...item }): Command => ({ type: 'mark', ...item }))
+        return this.#expect('mark', some, commands, () => handle.mark(items))
+      }
+      case 'deliver': {
+        const items = some.map((id) => this.#delivery(id))
+        const commands = items.map(({ id: _, ...item }): Command => ({ type: 'deliver', ...item }))
+        return this.#expect('deliver', some, commands, async () => (await handle.deliver(items, null)).answers)
+      }
+      case 'collect':
+        return this.#collect(handle)
       case 'sweep': {
         const gone = ids.filter((id) => this.#stored(id) !== null && living(this.#stored(id), now) === null)
         const swept = await this.#try('sweep', () => handle.sweep(10))
@@ -179,6 +196,35 @@ class History {
     if (!this.exact) this.#settleFor(after)
   }
 
+  async #collect(handle: StorageHandle): Promise<void> {
+    const now = this.clock.now()
+    const generation = this.#token('r', this.relays)
+    const request = { generation, leaseMs: 1 + this.random.below(40), limit: 1 + this.random.below(3) }
+    const command: Command = { type: 'collect', generation, leaseMs: request.leaseMs, graceMs }
+    const after = new Map(this.model)
+    const possible = ids.filter((id) => {
+      const { record, answer } = step(this.model.get(id) ?? null, command, now)
+      after.set(id, record)
+      return answer === 'collected'
+    })
+    const answer = await this.#try('collect', () => handle.deliver([], request))
+    if (answer === undefined) return this.#settleFor(after)
+    const { records } = answer.collected!
+    if (records.length > request.limit) this.fail(`${records.length} outboxes, more than ${request.limit}`)
+    for (const record of records) {
+      const { id } = record.spec
+      if (!isDeepStrictEqual(after.get(id), record)) {
+        this.fail(`collected ${JSON.stringify(record)}, the machine ${JSON.stringify(after.get(id))}`)
+      }
+      if (!possible.includes(id)) this.fail(`the outbox of ${id} was not to be collected`)
+      this.model.set(id, record)
+    }
+    const left = possible.length - records.length
+    if (this.exact && records.length < request.limit && left > 0) this.fail(`${left} due outboxes were left`)
+    // A lease whose reply was lost beyond repair may have been made without being told of.
+    if (!this.exact) this.#settleFor(after)
+  }
+
   /** After a failed call each row is as before it or as after it; the model takes over which. */
   #settleFor(after: ReadonlyMap<string, JobRecord | null>): void {
     const now = this.clock.now()
@@ -236,13 +282,33 @@ class History {
       ? { generation: this.#token('g', this.generations), leaseMs: 1 + random.below(40) }
       : null
     const delayMs = lease === null && random.chance(0.3) ? random.below(40) : 0
-    return { spec, payload: `p${random.below(9)}`, delayMs, rejectMismatch: random.chance(0.3), lease, wait: false }
+    const refresh = random.chance(0.3)
+    const rejectMismatch = random.chance(0.3)
+    return { spec, payload: `p${random.below(9)}`, delayMs, rejectMismatch, lease, wait: false, refresh }
   }
 
   #verdict(): Verdict {
     const { random } = this
     const ms = random.below(40)
-    return random.pick([complete(`r${ms}`, ms + 1), fail(`e${ms}`, ms + 1), retry(`e${ms}`, ms), release(ms)])
+    // Some are kept for long: much can happen to them before they end.
+    const keptMs = random.chance(0.5) ? ms + 1 : 500
+    const posted = complete(`r${ms}`, ms + 1, { rows: `rows ${ms}`, ttlMs: keptMs })
+    return random.pick([
+      complete(`r${ms}`, keptMs),
+      posted,
+      posted,
+      fail(`e${ms}`, ms + 1),
+      retry(`e${ms}`, ms),
+      release(ms),
+    ])
+  }
+
+  #delivery(id: string): Delivery {
+    const { random } = this
+    const record = this.model.get(id)
+    const present = record?.state === 'completed' ? record.outbox?.generation : undefined
+    const generation = present && random.chance(0.8) ? present : random.pick(this.relays)
+    return { id, generation, rows: random.chance(0.5) ? null : 'rest', delayMs: random.below(40) }
   }
 
   #generation(id: string): string {

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Clock } from '../src/clock.ts'
 import { AskonceError, StorageClosedError, StorageError, StorageFullError, TooLargeError } from '../src/errors.ts'
-import type { JobRecord } from '../src/record.ts'
+import type { JobRecord, Verdict } from '../src/record.ts'
 import { complete, release, retry } from '../src/record.ts'
 import type { JobRow, RecordStore, RecordStoreOptions } from '../src/record-store.ts'
 import { fromRecordStore } from '../src/record-store.ts'
@@ -73,6 +73,18 @@ function item(id: string, more: Partial<EnqueueItem> & { maxAttempts?: number } 
 
 function lease(leaseMs = 1_000): LeaseTerms {
   return { generation: `g${tokens++}`, leaseMs }
+}
+
+/** Claims the one job and ends it. */
+async function endOne(handle: StorageHandle, verdict: Verdict) {
+  const { spec, generation } = await claimOne(handle)
+  return (await handle.settle([{ id: spec.id, generation, verdict }], null)).answers
+}
+
+/** Leases one outbox. */
+async function collectOne(handle: StorageHandle, leaseMs = 1_000) {
+  const { collected } = await handle.deliver([], { ...lease(leaseMs), limit: 1 })
+  return collected!.records[0]!
 }
 
 async function claimOne(handle: StorageHandle, leaseMs = 1_000) {
@@ -328,6 +340,39 @@ t.test('replies lost', async (t) => {
       t.same(await handle.touch([{ id: 'a', ttlMs: 2_000 }]), ['updated'])
       t.match(await handle.get(['a']), { records: [{ state: 'completed', attempts: 2, at: clock.now() + 2_000 }] })
     })
+
+    t.test(`${fault}: every step of a refresh and of a delivery is answered as it was done`, async (t) => {
+      const { table, clock } = world()
+      let on = true
+      const faults: Partial<Faults> = {}
+      Object.defineProperty(faults, fault, {
+        enumerable: true,
+        get: () => {
+          on = !on
+          return Number(on)
+        },
+      })
+      const store = new RowStore({ table, clock, faults: faults as Faults, random: () => 0.4 })
+      const storage = fromRecordStore({ traits: rowTraits, open: async () => store, clock: impatient(clock) })
+      const handle = await storage.open('q')
+      await handle.enqueue([item('a')])
+      await endOne(handle, complete('"old"', 9_000))
+      t.same(await handle.mark([{ id: 'a', name: 'm', token: 'one' }]), ['marked'])
+      const again = await handle.enqueue([item('a', { refresh: true })])
+      t.match(again.answers, [{ outcome: 'created', record: { state: 'queued', kept: { result: '"old"' } } }])
+      t.same(await handle.mark([{ id: 'a', name: 'm', token: 'two' }]), ['marked'], 'of the new run')
+      t.same(await endOne(handle, complete('"new"', 9_000, { rows: 'both', ttlMs: 9_000 })), ['settled'])
+      const first = await collectOne(handle)
+      t.match(first, { spec: { id: 'a' }, outbox: { rows: 'both', attempts: 1 } })
+      const generation = first.outbox!.generation!
+      const part = await handle.deliver([{ id: 'a', generation, rows: 'one', delayMs: 0 }], { ...lease(), limit: 1 })
+      t.same(part.answers, ['delivered'])
+      t.match(part.collected?.records, [{ outbox: { rows: 'one', attempts: 2 } }])
+      const second = part.collected!.records[0]!.outbox!.generation!
+      const rest = { id: 'a', generation: second, rows: null, delayMs: 0 }
+      t.same((await handle.deliver([rest], null)).answers, ['delivered'])
+      t.match((await handle.get(['a'])).records, [{ result: '"new"', outbox: undefined }])
+    })
   }
 
   t.test('an exhausted record is told of, once it is settled', async (t) => {
@@ -530,6 +575,134 @@ t.test('hints of what is due', async (t) => {
   })
 })
 
+t.test('hints of what is to be delivered', async (t) => {
+  /** Jobs that have ended with rows, and a store whose hints can be set. */
+  async function posted(ids: readonly string[]) {
+    const { process, table, clock } = world()
+    const plain = await process().open('q')
+    await plain.enqueue(ids.map((id) => item(id)))
+    const verdict = complete('1', 1_000, { rows: 'rows', ttlMs: 60_000 })
+    for (const _ of ids) await endOne(plain, verdict)
+    const store = new RowStore({ table, clock })
+    const handle = await fromRecordStore({ traits: rowTraits, open: async () => store, clock }).open('q')
+    const collect = (limit: number) => handle.deliver([], { ...lease(), limit }).then(({ collected }) => collected!)
+    return { plain, table, clock, store, handle, collect }
+  }
+  const idsOf = (records: readonly JobRecord[]) => records.map(({ spec }) => spec.id)
+
+  t.test('stale and wrong ones at the head do not hide good ones', async (t) => {
+    const { store, plain, collect } = await posted(['a', 'b'])
+    await plain.enqueue([item('queued'), item('gone')])
+    await plain.cancel(['gone'])
+    const wrong = ['', 'gone', 'queued', ...Array.from({ length: 300 }, (_, i) => `wrong ${i}`)]
+    let asked = 0
+    const due = store.due.bind(store)
+    store.due = async (limit, now, kind) => {
+      asked++
+      t.equal(kind, 'deliverable')
+      const { items, nextAt } = await due(limit, now, kind)
+      return { items: [...wrong, ...items].slice(0, limit), nextAt }
+    }
+    t.same(idsOf((await collect(2)).records), ['a', 'b'])
+    t.ok(asked <= 11, `${asked} looks`)
+    t.match((await plain.get(['queued'])).records, [{ state: 'queued' }], 'a wrong hint changes nothing')
+  })
+
+  t.test('nothing but wrong ones: bounded work', async (t) => {
+    const { store, collect } = await posted([])
+    let asked = 0
+    let made = 0
+    store.due = async (limit) => {
+      asked++
+      return { items: Array.from({ length: limit }, () => `wrong ${made++}`), nextAt: null }
+    }
+    t.same((await collect(1)).records, [])
+    t.ok(asked <= 11, `${asked} looks`)
+  })
+
+  t.test('rows hinted at as they were before are collected as they are now, or not at all', async (t) => {
+    const { store, table, plain, handle, collect } = await posted(['part', 'all', 'leased'])
+    const old = ['part', 'all', 'leased'].map((id) => table.rows.get(id) as JobRow)
+    const { collected } = await plain.deliver([], { ...lease(), limit: 3 })
+    const generation = collected!.records[0]!.outbox!.generation!
+    const rest = { generation, delayMs: 0 }
+    await plain.deliver(
+      [
+        { ...rest, id: 'part', rows: 'rest' },
+        { ...rest, id: 'all', rows: null },
+      ],
+      null,
+    )
+    store.due = async () => ({ items: old, nextAt: null })
+    const { records } = await collect(3)
+    t.match(records, [{ spec: { id: 'part' }, outbox: { rows: 'rest', attempts: 2 } }])
+    t.equal(records.length, 1)
+    t.match((await handle.get(['leased'])).records, [{ outbox: { generation } }], 'whose lease lives')
+  })
+
+  t.test('what a hint left out waits for the next look', async (t) => {
+    const { store, collect } = await posted(['a', 'b'])
+    const due = store.due.bind(store)
+    store.due = async () => ({ items: [], nextAt: null })
+    t.match(await collect(2), { records: [], nextInMs: null })
+    store.due = due
+    t.same(idsOf((await collect(2)).records), ['a', 'b'])
+  })
+
+  t.test('those that were given up are not collected, stand in nobody’s way, and are swept', async (t) => {
+    const { table, clock, plain, handle, collect } = await posted(['a', 'b', 'c'])
+    await clock.advance(60_000)
+    t.match(await collect(1), { records: [], nextInMs: null })
+    await plain.enqueue([item('d')])
+    await endOne(plain, complete('1', 1_000, { rows: 'rows', ttlMs: 1_000 }))
+    t.same(idsOf((await collect(1)).records), ['d'])
+    t.equal(await handle.sweep(10), 3)
+    t.same([...table.rows.keys()], ['d'])
+  })
+
+  t.test('the time until the next is told; a relay’s lease counts with the grace', async (t) => {
+    const { process } = world()
+    const handle = await process({ graceMs: 100 }).open('q')
+    const look = async () => (await handle.deliver([], { ...lease(), limit: 1 })).collected!
+    t.equal((await look()).nextInMs, null)
+    await handle.enqueue([item('a'), item('b')])
+    for (const _ of 'ab') await endOne(handle, complete('1', 1_000, { rows: 'rows', ttlMs: 60_000 }))
+    const first = await look()
+    t.match(first, { records: [{ spec: { id: 'a' } }] })
+    t.match(await look(), { records: [{ spec: { id: 'b' } }] })
+    t.match(await look(), { records: [], nextInMs: 1_100 })
+    const generation = first.records[0]!.outbox!.generation!
+    await handle.deliver([{ id: 'a', generation, rows: 'rest', delayMs: 700 }], null)
+    t.match(await look(), { records: [], nextInMs: 700 })
+  })
+
+  t.test('relays of several processes: each outbox once, whatever their hints', async (t) => {
+    const { process } = world()
+    const handles: StorageHandle[] = []
+    for (let i = 0; i < 4; i++) {
+      const interleave = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+      const faults = { rows: i % 2, stale: 0.2, rowless: 0.5, wrong: 0.2, incomplete: 0.2 }
+      handles.push(await process({ interleave, faults }).open('q'))
+    }
+    await handles[0]!.enqueue(Array.from({ length: 60 }, (_, i) => item(`${i}`)))
+    const { jobs } = await (await process().open('q')).claim({ ...lease(), limit: 60 })
+    const verdict = complete('1', 1_000, { rows: 'rows', ttlMs: 60_000 })
+    await handles[0]!.settle(
+      jobs.map(({ spec, generation }) => ({ id: spec.id, generation, verdict })),
+      null,
+    )
+    const got: string[] = []
+    for (let round = 0; round < 20 && got.length < 60; round++) {
+      const looks = await Promise.all(
+        Array.from({ length: 20 }, (_, i) => handles[i % 4]!.deliver([], { ...lease(), limit: 3 })),
+      )
+      for (const { collected } of looks) got.push(...idsOf(collected!.records))
+    }
+    t.equal(got.length, 60)
+    t.equal(new Set(got).size, 60)
+  })
+})
+
 t.test('the hold', async (t) => {
   t.test('is kept in a row of its own, lasts, is made longer and never shorter, and ends', async (t) => {
     const { process, table, clock } = world()
@@ -641,6 +814,17 @@ t.test('hints to watchers', async (t) => {
       { type: 'settled', id: 'r', record: { state: 'completed', result: '1' } },
     ])
     t.same(await seen(() => one.touch([{ id: 'r', ttlMs: 5 }])), [], 'it had ended before')
+    await one.enqueue([item('p')])
+    const job = await claimOne(one)
+    const posted = complete('1', 1_000, { rows: 'rows', ttlMs: 60_000 })
+    const done = await seen(() => one.settle([{ id: 'p', generation: job.generation, verdict: posted }], null))
+    t.ok(
+      done.some((hint) => hint.type === 'outbox' && hint.inMs === 0),
+      'rows are posted',
+    )
+    const leased = await collectOne(one)
+    const rest = { id: 'p', generation: leased.outbox!.generation!, rows: 'rest', delayMs: 40 }
+    t.same(await seen(() => one.deliver([rest], null)), [{ type: 'outbox', inMs: 40 }], 'some are left for later')
     t.same(await seen(() => one.hold(400)), [{ type: 'due', inMs: 400 }])
     t.same(await seen(() => one.hold(0)), [{ type: 'due', inMs: 0 }])
     unwatch()

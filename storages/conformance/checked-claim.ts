@@ -43,7 +43,8 @@ export function assertClaim(checked: Checked, request: ClaimRequest, answer: Cla
       )
       changed.add(id)
       checked.apply(id, span, () => terms(checked, request), kind satisfies ClaimOutcome, what)
-      checked.assertEntry(id, record, kind === 'leased', `${what}: answer's record`)
+      const values = kind === 'leased' ? 'for workers' : 'for readers'
+      checked.assertEntry(id, record, values, answer.now, `${what}: answer's record`)
     }
   }
 

@@ -10,22 +10,35 @@
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
 import { quoteId } from '../../src/errors.ts'
-import type { Answers, CancelOutcome, Command, EnqueueCommand, ExtendOutcome, TouchOutcome } from '../../src/machine.ts'
+import type {
+  Answers,
+  CancelOutcome,
+  Command,
+  EnqueueCommand,
+  ExtendOutcome,
+  MarkOutcome,
+  TouchOutcome,
+} from '../../src/machine.ts'
 import { living, step } from '../../src/machine.ts'
 import type { JobRecord } from '../../src/record.ts'
 import { isTerminal } from '../../src/record.ts'
 import type {
   ClaimAnswer,
   ClaimRequest,
+  CollectRequest,
+  DeliverAnswers,
+  Delivery,
   EnqueueAnswers,
   EnqueueItem,
   LeaseTerms,
+  Mark,
   SettleAnswers,
   Settlement,
   StorageHandle,
 } from '../../src/storage.ts'
 import { assertClaim } from './checked-claim.ts'
-import type { Expected } from './compare.ts'
+import { assertCollected } from './checked-collect.ts'
+import type { Expected, Values } from './compare.ts'
 import { assertRecord, isLeaseOf } from './compare.ts'
 import type { Rig } from './rig.ts'
 
@@ -92,7 +105,8 @@ export class Checked {
       const what = `enqueue of ${quoteId(id)}`
       const { outcome, leased, mismatch, record } = answer.answers[index]!
       const held = this.heldMs(span)
-      const isNew = living(this.record(id), span.lo) === null
+      const met = living(this.record(id), span.lo)
+      const isNew = met === null || (outcome === 'created' && met.spec.incarnation !== item.spec.incarnation)
       // A lease got before the hold may be answered as it was: that is the same call once more, its reply lost.
       const again = leased && isLeaseOf(this.record(id), item.lease)
       // A call at the span's beginning meets the hold with the most of it left.
@@ -101,18 +115,18 @@ export class Checked {
       if (isNew || leased) this.#slackMs.set(id, item.lease === null ? 0 : Math.max(item.delayMs, held.hi))
       // Of an id that one call names twice, either record will do: the one then, or the one after the call.
       if (ids.indexOf(id) !== ids.lastIndexOf(id)) assert.equal(record.spec.id, id, `${what}: whose record`)
-      else this.assertEntry(id, record, leased, `${what}: answer's record`)
+      else this.assertEntry(id, record, leased ? 'for workers' : 'for readers', answer.now, `${what}: answer's record`)
     }
     await this.check(ids, 'after enqueue')
     return answer
   }
 
   #enqueueCommand(item: EnqueueItem, held: boolean): EnqueueCommand {
-    const { spec, payload, delayMs, rejectMismatch } = item
+    const { spec, payload, delayMs, rejectMismatch, refresh = false } = item
     const inline = item.lease !== null
     const lease = item.lease === null || held ? null : { ...item.lease, graceMs: this.rig.graceMs }
     // An inline run that the hold keeps from running may be due at any time until the hold ends: see slackMs.
-    return { type: 'enqueue', spec, payload, delayMs: inline ? 0 : delayMs, rejectMismatch, lease, inline }
+    return { type: 'enqueue', spec, payload, delayMs: inline ? 0 : delayMs, rejectMismatch, lease, inline, refresh }
   }
 
   async claim(request: ClaimRequest): Promise<ClaimAnswer> {
@@ -175,6 +189,36 @@ export class Checked {
     return answer
   }
 
+  async mark(items: readonly Mark[]): Promise<readonly MarkOutcome[]> {
+    const { span, answer } = await this.#call((handle) => handle.mark(items))
+    assert.equal(answer.length, items.length, 'mark: one answer per item')
+    for (const [index, { id, name, token }] of items.entries()) {
+      this.apply(id, span, () => ({ type: 'mark', name, token }), answer[index], `mark of ${quoteId(id)}`)
+    }
+    const ids = items.map(({ id }) => id)
+    await this.check(ids, 'after mark')
+    return answer
+  }
+
+  async deliver(items: readonly Delivery[], request: CollectRequest | null = null): Promise<DeliverAnswers> {
+    const { span, answer } = await this.#call((handle) => handle.deliver(items, request))
+    assert.equal(answer.answers.length, items.length, 'deliver: one answer per item')
+    for (const [index, { id, generation, rows, delayMs }] of items.entries()) {
+      const command = { type: 'deliver', generation, rows, delayMs } as const
+      this.apply(id, span, () => command, answer.answers[index], `deliver of ${quoteId(id)}`)
+    }
+    const touched = items.map(({ id }) => id)
+    if (request === null) {
+      assert.equal(answer.collected, null, 'deliver without a request answers no records')
+    } else {
+      assert.ok(answer.collected, 'deliver with a request answers records')
+      this.#assertNow(answer.collected.now, span)
+      touched.push(...assertCollected(this, request, answer.collected, span))
+    }
+    await this.check(touched, 'after deliver')
+    return answer
+  }
+
   async sweep(limit: number): Promise<number> {
     const swept = await this.handle.sweep(limit)
     assert.ok(Number.isInteger(swept) && swept >= 0 && swept <= limit, `sweep(${limit}) answered ${swept}`)
@@ -228,7 +272,7 @@ export class Checked {
       const { lo, hi } = this.entry(id)
       const expected = { lo: living(lo, answer.now), hi: living(hi, answer.now) }
       const record = answer.records[index]!
-      const which = this.#assert(id, record, expected, false, `get of ${quoteId(id)} ${when}`)
+      const which = this.#assert(id, record, expected, 'for readers', answer.now, `get of ${quoteId(id)} ${when}`)
       this.#slackMs.delete(id)
       if (record === null) {
         this.#entries.set(id, absent)
@@ -258,14 +302,21 @@ export class Checked {
   }
 
   /** Expects an answered record to be what the machine says. */
-  assertEntry(id: string, record: JobRecord, payload: boolean, what: string): void {
-    this.#assert(id, record, this.entry(id), payload, what)
+  assertEntry(id: string, record: JobRecord, values: Values, now: number, what: string): void {
+    this.#assert(id, record, this.entry(id), values, now, what)
   }
 
-  #assert(id: string, record: JobRecord | null, expected: Expected, payload: boolean, what: string): 'lo' | 'hi' {
+  #assert(
+    id: string,
+    record: JobRecord | null,
+    expected: Expected,
+    values: Values,
+    now: number,
+    what: string,
+  ): 'lo' | 'hi' {
     const resolutionMs = this.rig.traits.ttlResolutionMs
     const slackMs = record?.state === 'queued' ? this.slackMs(id) : 0
-    return assertRecord(record, expected, { payload, resolutionMs, slackMs }, what)
+    return assertRecord(record, expected, { values, resolutionMs, slackMs, now }, what)
   }
 
   #assertNow(now: number, { lo, hi }: Span): void {

@@ -7,7 +7,9 @@
 import assert from 'node:assert/strict'
 import { complete } from '../../src/record.ts'
 import type { StorageHandle } from '../../src/storage.ts'
-import { begin, claimId, enqueueNew, expectState, item, lease, settlement } from './items.ts'
+import { assertEncoded, begin, claimId, enqueueNew, expectState, item, lease, settlement } from './items.ts'
+import { readKept, refresh } from './refreshed.ts'
+import { collect, collectId, deliver, post, readOutbox } from './relays.ts'
 import type { Case, Rig } from './rig.ts'
 import { longMs } from './rig.ts'
 
@@ -23,6 +25,9 @@ function operations(rig: Rig, handle: StorageHandle): Record<string, () => Promi
     'settle and claim': () => handle.settle([], { ...lease(rig), limit: 1 }),
     cancel: () => handle.cancel(['a']),
     touch: () => handle.touch([{ id: 'a', ttlMs: longMs }]),
+    mark: () => handle.mark([{ id: 'a', name: 'mail', token: 'x' }]),
+    deliver: () => handle.deliver([{ id: 'a', generation: 'x', rows: null, delayMs: 0 }], null),
+    'deliver and collect': () => handle.deliver([], { ...lease(rig), limit: 1 }),
     get: () => handle.get(['a']),
     sweep: () => handle.sweep(10),
     hold: () => handle.hold(longMs),
@@ -160,12 +165,29 @@ export const closeCases: readonly Case[] = [
       const handle = await rig.open()
       await enqueueNew(rig, handle, ['queued'], { payload: new Uint8Array([0, 255, 10, 13]) })
       const job = await begin(rig, handle, 'processing')
+      const before = await refresh(rig, handle, 'refreshing')
+      await post(rig, handle, 'posted', new Uint8Array([0, 255]))
+      await post(rig, handle, 'collected')
+      await handle.mark([{ id: 'posted', name: 'mail', token: 'x' }])
+      await rig.until('a relay has a lease', async () => {
+        const { records } = await collect(rig, handle, 2)
+        const mine = records.filter(({ spec }) => spec.id === 'posted')
+        for (const record of mine) assert.equal(await deliver(handle, record, record.outbox!.rows), 'delivered')
+        return (await readOutbox(handle, 'collected')).generation !== null
+      })
+      const leased = await expectState(handle, 'collected', 'completed')
       await handle.close()
       const after = await rig.open('conformance', await rig.other())
       const { payload } = await claimId(rig, after, 'queued')
       assert.deepEqual([...(payload as Uint8Array)], [0, 255, 10, 13])
       const record = await expectState(after, 'processing', 'processing')
       assert.equal(record.generation, job.generation)
+      await readKept(after, before, 'afterwards')
+      assertEncoded((await readOutbox(after, 'posted')).rows, new Uint8Array([0, 255]), 'rows')
+      assert.deepEqual(await after.mark([{ id: 'posted', name: 'mail', token: 'y' }]), ['taken'])
+      assert.deepEqual(await expectState(after, 'collected', 'completed'), leased)
+      assert.equal(await deliver(after, leased), 'delivered', 'a relay’s lease outlives its handle')
+      assert.equal((await collectId(rig, after, 'posted')).spec.marks, 'mail=x\n')
     },
   },
 ]

@@ -8,7 +8,7 @@
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
 import { quoteId } from '../../src/errors.ts'
-import type { Encoded, JobRecord } from '../../src/record.ts'
+import type { Encoded, JobRecord, Kept, Missed, Outbox } from '../../src/record.ts'
 import { isTerminal } from '../../src/record.ts'
 import type { LeaseTerms } from '../../src/storage.ts'
 import { sameEncoded, showEncoded } from './items.ts'
@@ -19,14 +19,22 @@ export interface Expected {
   readonly hi: JobRecord | null
 }
 
+/**
+ * For whom a record is shown: readers may get no payload, workers (who lease it) no result of the run before, and relays no
+ * result.
+ */
+export type Values = 'for readers' | 'for workers' | 'for relays'
+
 /** How closely to look. */
 export interface Comparison {
-  /** Whether the payload must be there; without it, '' stands for any. */
-  readonly payload: boolean
+  /** Which values must be there; '' stands for any other. */
+  readonly values: Values
   /** The storage's `ttlResolutionMs`. */
   readonly resolutionMs: number
   /** How much later than expected `at` may be, ms. */
   readonly slackMs: number
+  /** The time of the answer: what was kept until then counts no more, and may be gone. */
+  readonly now: number
 }
 
 /**
@@ -42,16 +50,18 @@ export function assertRecord(
 ): 'lo' | 'hi' {
   if (actual === undefined) assert.fail(`${what}: undefined, where a record or null is due`)
   const { lo, hi } = expected
-  const seen = withoutTimes(actual)
+  const seen = withoutTimes(actual, how)
   for (const which of ['lo', 'hi'] as const) {
     const wanted = expected[which]
-    if (!isDeepStrictEqual(seen, withoutTimes(wanted))) continue
+    if (!isDeepStrictEqual(seen, withoutTimes(wanted, how))) continue
     if (actual === null || wanted === null) return which
-    if (!samePayload(actual, wanted, how.payload) || !sameOutcome(actual, wanted)) continue
+    if (!samePayload(actual, wanted, how.values !== 'for readers')) continue
+    if (!sameOutcome(actual, wanted, how.values !== 'for relays')) continue
+    if (!sameBeside(actual, wanted, how)) continue
     assertTimes(actual, lo?.state === wanted.state ? lo : wanted, hi?.state === wanted.state ? hi : wanted, how, what)
     return which
   }
-  const other = isDeepStrictEqual(withoutTimes(lo), withoutTimes(hi)) ? '' : `, or ${showRecord(hi)}`
+  const other = isDeepStrictEqual(withoutTimes(lo, how), withoutTimes(hi, how)) ? '' : `, or ${showRecord(hi)}`
   assert.fail(`${what}: expected ${showRecord(lo)}${other}; got ${showRecord(actual)}`)
 }
 
@@ -62,24 +72,52 @@ function assertTimes(actual: JobRecord, lo: JobRecord, hi: JobRecord, how: Compa
     assert.ok(ok, `${what}: ${name} should be ${from === to ? from : `from ${from} to ${to}`}, is ${time}`)
   }
   within('at', actual.at, Math.min(lo.at, hi.at), Math.max(lo.at, hi.at) + how.slackMs)
+  const [times, early, late] = [timesBeside(actual, how), timesBeside(lo, how), timesBeside(hi, how)]
+  for (const name of Object.keys(times)) within(name, times[name]!, early[name] ?? 0, late[name] ?? 0)
   within('spec.createdAt', actual.spec.createdAt, lo.spec.createdAt, hi.spec.createdAt)
   if (isTerminal(actual) && isTerminal(lo) && isTerminal(hi)) {
     within('settledAt', actual.settledAt, lo.settledAt, hi.settledAt)
   }
 }
 
+/** The times of what few records have. */
+function timesBeside(record: JobRecord, how: Comparison): { readonly [name: string]: number } {
+  const kept = keptOf(record, how)
+  if (kept !== null) return { 'kept.settledAt': kept.settledAt, 'kept.until': kept.until }
+  const outbox = outboxOf(record)
+  return outbox === null ? {} : { 'outbox.at': outbox.at, 'outbox.until': outbox.until }
+}
+
 /** The fields of a record that are neither times nor payloads. A storage may keep more than these. */
-function withoutTimes(record: JobRecord | null): unknown {
+function withoutTimes(record: JobRecord | null, how: Comparison): unknown {
   if (record === null) return null
-  const { id, incarnation, fingerprint, maxAttempts, resultTTL, failureTTL } = record.spec
+  const { id, incarnation, fingerprint, maxAttempts, resultTTL, failureTTL, marks = '' } = record.spec
+  const kept = keptOf(record, how)
+  const outbox = outboxOf(record)
   return {
     state: record.state,
-    spec: { id, incarnation, fingerprint, maxAttempts, resultTTL, failureTTL },
+    spec: { id, incarnation, fingerprint, maxAttempts, resultTTL, failureTTL, marks },
     attempts: record.attempts,
     generation: record.generation,
     inline: isTerminal(record) ? null : record.inline,
     reason: record.state === 'failed' ? record.reason : null,
+    kept: kept === null ? null : kept.result === null ? 'lost' : 'there',
+    missed: missedOf(record)?.reason ?? null,
+    outbox: outbox === null ? null : { generation: outbox.generation, attempts: outbox.attempts },
   }
+}
+
+function keptOf(record: JobRecord, { now, resolutionMs }: { now: number; resolutionMs: number }): Kept | null {
+  if (isTerminal(record) || record.kept === undefined) return null
+  return record.kept.until < now + resolutionMs ? null : record.kept
+}
+
+function missedOf(record: JobRecord): Missed | null {
+  return record.state === 'completed' ? (record.missed ?? null) : null
+}
+
+function outboxOf(record: JobRecord): Outbox | null {
+  return record.state === 'completed' ? (record.outbox ?? null) : null
 }
 
 function samePayload(actual: JobRecord, wanted: JobRecord, must: boolean): boolean {
@@ -87,8 +125,21 @@ function samePayload(actual: JobRecord, wanted: JobRecord, must: boolean): boole
   return (!must && actual.payload === '') || isSame(actual.payload, wanted.payload)
 }
 
-function sameOutcome(actual: JobRecord, wanted: JobRecord): boolean {
-  return isSame(outcomeOf(actual), outcomeOf(wanted))
+function sameOutcome(actual: JobRecord, wanted: JobRecord, result: boolean): boolean {
+  const outcome = outcomeOf(actual)
+  const left = !result && actual.state === 'completed' && outcome === ''
+  return left || isSame(outcome, outcomeOf(wanted))
+}
+
+/** The values of what few records have. */
+function sameBeside(actual: JobRecord, wanted: JobRecord, how: Comparison): boolean {
+  const result = keptOf(actual, how)?.result ?? null
+  const left = how.values === 'for workers' && result === ''
+  return (
+    (left || isSame(result, keptOf(wanted, how)?.result ?? null)) &&
+    isSame(missedOf(actual)?.error ?? null, missedOf(wanted)?.error ?? null) &&
+    isSame(outboxOf(actual)?.rows ?? null, outboxOf(wanted)?.rows ?? null)
+  )
 }
 
 /** The result or error of a record; null if its state has none. */
@@ -106,6 +157,20 @@ export function isLeaseOf(record: JobRecord | null, lease: LeaseTerms | null): b
   return record?.state === 'processing' && record.generation === lease?.generation
 }
 
+function showBeside(record: JobRecord): string[] {
+  const parts: string[] = []
+  const [missed, outbox, { marks }] = [missedOf(record), outboxOf(record), record.spec]
+  const kept = keptOf(record, { now: 0, resolutionMs: 0 })
+  if (marks !== undefined) parts.push(`marks ${JSON.stringify(marks)}`)
+  if (kept !== null) parts.push(`kept ${showEncoded(kept.result)} of ${kept.settledAt} until ${kept.until}`)
+  if (missed !== null) parts.push(`missed ${missed.reason} ${showEncoded(missed.error)}`)
+  if (outbox !== null) {
+    const { rows, at, generation, attempts, until } = outbox
+    parts.push(`outbox ${showEncoded(rows)} at ${at} by ${generation} attempts ${attempts} until ${until}`)
+  }
+  return parts
+}
+
 /** A record in a message. */
 function showRecord(record: JobRecord | null): string {
   if (record === null) return 'no record'
@@ -121,6 +186,7 @@ function showRecord(record: JobRecord | null): string {
   ]
   if (!isTerminal(record)) parts.push(`inline ${record.inline}`, `payload ${showEncoded(record.payload)}`)
   if (record.state === 'failed') parts.push(`reason ${record.reason}`)
+  parts.push(...showBeside(record))
   const outcome = outcomeOf(record)
   if (outcome !== null) parts.push(`outcome ${showEncoded(outcome)}`)
   return `{${parts.join(', ')}}`

@@ -43,14 +43,17 @@ async function cross(rig: Rig, { name, state, make }: StartingState): Promise<vo
       await during('the second time', () => operation.run(checked, id))
     })
 
+  const prepareAlone = ({ name }: Operation) => prepare(name, [name])
+  // Where time is real, they wait for it together; where it is not, each moves it, and so they come one after the other.
+  const prepared = rig.virtual ? null : await Promise.all(alone.map(prepareAlone))
   const shared = await prepare(
     'together',
     together.map((operation) => operation.name),
   )
   for (const operation of together) await attempt(shared, operation, operation.name)
   await during(`all of '${name}'`, () => shared.audit())
-  for (const operation of alone) {
-    const own = await prepare(operation.name, [operation.name])
+  for (const [index, operation] of alone.entries()) {
+    const own = prepared?.[index] ?? (await prepareAlone(operation))
     await attempt(own, operation, operation.name)
     await own.audit()
   }

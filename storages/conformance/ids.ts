@@ -8,7 +8,8 @@ import assert from 'node:assert/strict'
 import { quoteId } from '../../src/errors.ts'
 import { limits } from '../../src/limits.ts'
 import { complete, retry } from '../../src/record.ts'
-import { claimIds, enqueueNew, expectAbsent, lease, payloadOf, settlement } from './items.ts'
+import { claimIds, enqueueNew, expectAbsent, item, lease, payloadOf, settlement } from './items.ts'
+import { collectIds } from './relays.ts'
 import type { Case } from './rig.ts'
 import { longMs } from './rig.ts'
 
@@ -199,6 +200,37 @@ export const idCases: readonly Case[] = [
       assert.deepEqual(await handle.touch(items), Array(items.length).fill('updated'))
       await rig.wait(handle, rig.shortMs)
       assert.deepEqual((await other.get(awkwardIds)).records, Array(items.length).fill(null))
+    },
+  },
+  {
+    name: 'ids: any characters, each id its own, refreshed, marked and with rows to deliver',
+    async run(rig) {
+      const [handle, other] = await rig.pair()
+      const all = <T>(answer: T): T[] => Array(awkwardIds.length).fill(answer)
+      await enqueueNew(rig, handle, awkwardIds)
+      const first = await claimIds(rig, other, awkwardIds)
+      const olds = first.map((job) => settlement(job, complete(`old result of ${job.spec.id}`, longMs)))
+      await handle.settle(olds, null)
+      const begun = await other.enqueue(awkwardIds.map((id) => item(rig, id, { refresh: true })))
+      for (const [index, { outcome, record }] of begun.answers.entries()) {
+        const id = awkwardIds[index]!
+        const kept = record.state === 'queued' ? record.kept?.result : null
+        assert.deepEqual([outcome, kept], ['created', `old result of ${id}`], quoteId(id))
+      }
+      const marks = (token: string) => awkwardIds.map((id) => ({ id, name: 'mail', token }))
+      assert.deepEqual(await handle.mark(marks('one')), all('marked'))
+      assert.deepEqual(await other.mark(marks('two')), all('taken'))
+      const second = await claimIds(rig, handle, awkwardIds)
+      const posts = second.map((job) => {
+        return settlement(job, complete('new', longMs, { rows: `rows of ${job.spec.id}`, ttlMs: longMs }))
+      })
+      await other.settle(posts, null)
+      const found = await collectIds(rig, handle, awkwardIds)
+      const deliveries = found.map(({ spec, outbox }) => {
+        assert.equal(outbox?.rows, `rows of ${spec.id}`, quoteId(spec.id))
+        return { id: spec.id, generation: outbox!.generation!, rows: null, delayMs: 0 }
+      })
+      assert.deepEqual((await other.deliver(deliveries, null)).answers, all('delivered'))
     },
   },
   {

@@ -16,6 +16,7 @@ import { claimCases } from './claim.ts'
 import { closeCases } from './close.ts'
 import { concurrencyCases } from './concurrency.ts'
 import { crossedCases } from './crossed.ts'
+import { deliverCases } from './deliver.ts'
 import { enqueueCases } from './enqueue.ts'
 import { extendCases } from './extend.ts'
 import { fencingCases } from './fencing.ts'
@@ -23,8 +24,13 @@ import { getCases } from './get.ts'
 import { holdCases } from './hold.ts'
 import { idCases } from './ids.ts'
 import { inlineCases } from './inline.ts'
+import { markCases } from './mark.ts'
 import { namespaceCases } from './namespaces.ts'
+import { outboxCases } from './outbox.ts'
 import { randomCases } from './random.ts'
+import { refreshCases } from './refresh.ts'
+import { refreshInVainCases } from './refresh-in-vain.ts'
+import { refreshInlineCases } from './refresh-inline.ts'
 import type { Case, ConformanceOptions } from './rig.ts'
 import { Rig } from './rig.ts'
 import { settleCases } from './settle.ts'
@@ -50,6 +56,9 @@ const cases: readonly Case[] = [
   ...settleCases,
   ...cancelCases,
   ...touchCases,
+  ...markCases,
+  ...deliverCases,
+  ...outboxCases,
   ...getCases,
   ...watchCases,
   ...sweepCases,
@@ -63,6 +72,9 @@ const cases: readonly Case[] = [
   ...namespaceCases,
   ...concurrencyCases,
   ...inlineCases,
+  ...refreshCases,
+  ...refreshInVainCases,
+  ...refreshInlineCases,
   ...crossedCases,
   ...randomCases,
 ]

@@ -24,6 +24,7 @@ export interface ItemOptions {
   readonly rejectMismatch?: boolean
   readonly lease?: LeaseTerms | null
   readonly wait?: boolean
+  readonly refresh?: boolean
 }
 
 /** The payload that {@link item} gives to an id. */
@@ -47,6 +48,7 @@ export function item(rig: Rig, id: string, options: ItemOptions = {}): EnqueueIt
     rejectMismatch: options.rejectMismatch ?? false,
     lease: options.lease ?? null,
     wait: options.wait ?? false,
+    ...(options.refresh === true ? { refresh: true } : {}),
   }
 }
 
@@ -185,5 +187,14 @@ export function assertEncoded(actual: Encoded | null | undefined, expected: Enco
   assert.ok(
     ok,
     `${what}: expected ${showEncoded(expected)}, got ${actual === undefined ? 'undefined' : showEncoded(actual)}`,
+  )
+}
+
+/** Expects a time to be so long after a moment between two readings. */
+export function assertAfter(rig: Rig, at: number, [before, after]: [number, number], ms: number, what: string): void {
+  const tolerance = rig.traits.ttlResolutionMs - 1
+  assert.ok(
+    at >= before + ms - tolerance && at <= after + ms + tolerance,
+    `${what}: ${at} is not ${ms} ms after ${before}`,
   )
 }

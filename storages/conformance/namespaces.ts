@@ -8,7 +8,8 @@ import assert from 'node:assert/strict'
 import { limits } from '../../src/limits.ts'
 import { complete } from '../../src/record.ts'
 import type { Hint } from '../../src/storage.ts'
-import { claimId, enqueueNew, expectAbsent, expectState, finish, lease, read, settleOne } from './items.ts'
+import { claimId, enqueueNew, expectAbsent, expectState, finish, item, lease, read, settleOne } from './items.ts'
+import { collectId, deliver, expectNoRows, post } from './relays.ts'
 import type { Case } from './rig.ts'
 import { longMs } from './rig.ts'
 
@@ -123,6 +124,25 @@ export const namespaceCases: readonly Case[] = [
       const { answers } = await two.settle([{ id: 'a', generation, verdict: complete('x', longMs) }], null)
       assert.deepEqual(answers, ['stale'])
       await expectState(two, 'a', 'queued')
+    },
+  },
+  {
+    name: 'namespaces: outboxes, marks and refreshes stay within',
+    async run(rig) {
+      const one = await rig.open('one')
+      const two = await rig.open('two', await rig.other())
+      await post(rig, one, 'a')
+      await expectNoRows(rig, two, 'of another namespace')
+      await finish(rig, two, 'a', 'x')
+      const mail = { id: 'a', name: 'mail', token: 'mine' }
+      assert.deepEqual(await one.mark([mail]), ['marked'])
+      assert.deepEqual(await two.mark([{ ...mail, token: 'yours' }]), ['marked'])
+      const leased = await collectId(rig, one, 'a')
+      assert.equal(await deliver(two, leased), 'stale')
+      await two.enqueue([item(rig, 'a', { refresh: true })])
+      assert.equal((await expectState(one, 'a', 'completed')).outbox?.generation, leased.outbox?.generation)
+      assert.equal(await deliver(one, leased), 'delivered')
+      assert.equal((await expectState(two, 'a', 'queued')).kept?.result, 'x')
     },
   },
   {

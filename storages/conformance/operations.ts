@@ -18,14 +18,17 @@ export interface Operation {
   readonly run: (checked: Checked, id: string) => Promise<unknown>
 }
 
-const verdicts: readonly Verdict[] = [
-  complete('a result', longMs),
-  complete('a result', 2 ** 33 + 1),
-  fail('an error', longMs),
-  retry('an error', longMs),
-  retry('an error', 0),
-  release(0),
-  release(longMs),
+const verdicts: readonly (readonly [name: string, verdict: Verdict])[] = [
+  ['complete with rows', complete('a result', longMs, { rows: 'rows', ttlMs: 2 * longMs })],
+  ...[
+    complete('a result', longMs),
+    complete('a result', 2 ** 33 + 1),
+    fail('an error', longMs),
+    retry('an error', longMs),
+    retry('an error', 0),
+    release(0),
+    release(longMs),
+  ].map((verdict) => [verdict.kind, verdict] as const),
 ]
 
 /** The lease that the record shows, or one that never was. */
@@ -33,10 +36,17 @@ function generationOf(checked: Checked, id: string): string {
   return checked.record(id)?.generation ?? checked.rig.token('never was')
 }
 
+/** The lease of the outbox that the record shows, or one that never was. */
+function relayOf(checked: Checked, id: string): string {
+  const record = checked.record(id)
+  const outbox = record?.state === 'completed' ? record.outbox : undefined
+  return outbox?.generation ?? checked.rig.token('never was')
+}
+
 /** Each verdict given by the present lease, and by another. */
-const settling: readonly Operation[] = verdicts.flatMap((verdict) => {
+const settling: readonly Operation[] = verdicts.flatMap(([kind, verdict]) => {
   const ms = 'delayMs' in verdict ? verdict.delayMs : verdict.ttlMs
-  const name = `settle: ${verdict.kind}, ${ms} ms`
+  const name = `settle: ${kind}, ${ms} ms`
   return [
     {
       name,
@@ -49,6 +59,70 @@ const settling: readonly Operation[] = verdicts.flatMap((verdict) => {
     },
   ]
 })
+
+const refreshing: readonly Operation[] = [
+  { name: 'refresh', run: (checked, id) => checked.enqueue([item(checked.rig, id, { refresh: true })]) },
+  {
+    name: 'refresh with another payload',
+    run: (checked, id) => {
+      const other = { payload: 'other', fingerprint: 'other', resultTTL: 5 * longMs, delayMs: longMs }
+      return checked.enqueue([item(checked.rig, id, { ...other, refresh: true })])
+    },
+  },
+  {
+    name: 'refresh with another payload, rejecting',
+    run: (checked, id) => {
+      const other = { payload: 'other', fingerprint: 'other', rejectMismatch: true }
+      return checked.enqueue([item(checked.rig, id, { ...other, refresh: true })])
+    },
+  },
+  {
+    name: 'refresh with a lease',
+    run: (checked, id) => checked.enqueue([item(checked.rig, id, { refresh: true, lease: lease(checked.rig) })]),
+  },
+  {
+    name: 'refresh, then its very enqueue again',
+    run: async (checked, id) => {
+      const one = item(checked.rig, id, { refresh: true, lease: lease(checked.rig) })
+      await checked.enqueue([one])
+      await checked.enqueue([one])
+    },
+  },
+]
+
+const marking: readonly Operation[] = [
+  {
+    name: 'mark of a name that others may have, by a new token',
+    run: (checked, id) => checked.mark([{ id, name: 'mail', token: checked.rig.token('mark') }]),
+  },
+  { name: 'mark by one token', run: (checked, id) => checked.mark([{ id, name: 'mai', token: 'always-this' }]) },
+]
+
+const delivering: readonly Operation[] = [
+  {
+    name: 'deliver all',
+    run: (checked, id) => checked.deliver([{ id, generation: relayOf(checked, id), rows: null, delayMs: 0 }]),
+  },
+  {
+    name: 'deliver a part',
+    run: (checked, id) => checked.deliver([{ id, generation: relayOf(checked, id), rows: 'rest', delayMs: longMs }]),
+  },
+  {
+    name: 'deliver by another lease',
+    run: (checked, id) => checked.deliver([{ id, generation: checked.rig.token('never was'), rows: null, delayMs: 0 }]),
+  },
+  { name: 'collect', alone: true, run: (checked) => checked.deliver([], { ...lease(checked.rig), limit: 10 }) },
+  {
+    name: 'deliver a part and collect, in a held queue',
+    alone: true,
+    run: async (checked, id) => {
+      await checked.hold(longMs)
+      const part = { id, generation: relayOf(checked, id), rows: new Uint8Array([0, 255]), delayMs: 0 }
+      await checked.deliver([part], { ...lease(checked.rig), limit: 10 })
+      await checked.hold(0)
+    },
+  },
+]
 
 /** All of them. Each is run twice: the second answer must be the machine's too. */
 export const operations: readonly Operation[] = [
@@ -149,6 +223,9 @@ export const operations: readonly Operation[] = [
   },
   { name: 'extend, by another lease', run: (checked, id) => checked.extend([{ id, ...lease(checked.rig) }]) },
   ...settling,
+  ...refreshing,
+  ...marking,
+  ...delivering,
   { name: 'cancel', run: (checked, id) => checked.cancel([id]) },
   { name: 'touch', run: (checked, id) => checked.touch([{ id, ttlMs: 2 * longMs }]) },
   { name: 'get', run: (checked, id) => checked.check([id], 'alone') },

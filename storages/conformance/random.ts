@@ -4,9 +4,9 @@
  * @module
  */
 
-import type { Verdict } from '../../src/record.ts'
-import { complete, fail, release, retry } from '../../src/record.ts'
-import type { EnqueueItem, Settlement } from '../../src/storage.ts'
+import type { JobRecord, Outbox, Verdict } from '../../src/record.ts'
+import { complete, fail, isTerminal, release, retry } from '../../src/record.ts'
+import type { Delivery, EnqueueItem, Mark, Settlement } from '../../src/storage.ts'
 import { Checked } from './checked.ts'
 import { item, lease } from './items.ts'
 import type { Case, Rig } from './rig.ts'
@@ -74,7 +74,7 @@ class Sequence {
   async #command(): Promise<unknown> {
     const checked = this.#checked
     const chance = this.#chance
-    switch (chance.below(20)) {
+    switch (chance.below(24)) {
       case 0:
       case 1:
       case 2:
@@ -107,6 +107,15 @@ class Sequence {
         return chance.once(3) ? checked.hold(chance.once(2) ? 0 : this.#duration()) : checked.hold(0)
       case 18:
         return checked.audit()
+      case 19:
+        return checked.mark(this.#some(() => this.#mark()))
+      case 20:
+      case 21:
+      case 22:
+        return checked.deliver(
+          this.#some(() => this.#delivery()),
+          chance.once(3) ? null : this.#claim(),
+        )
       default:
         return this.#pass()
     }
@@ -117,7 +126,7 @@ class Sequence {
     if (!this.#rig.virtual) return
     const { handle } = this.#checked
     const now = await this.#rig.now(handle)
-    const ends = this.#checked.ids.map((id) => this.#checked.record(id)?.at ?? 0).filter((at) => at > now)
+    const ends = this.#checked.ids.flatMap((id) => endsOf(this.#checked.record(id))).filter((at) => at > now)
     const aim = ends.length > 0 ? this.#chance.pick(ends) - now : 0
     const ms = this.#chance.pick([aim, aim - 1, aim + this.#rig.graceMs, 1 + this.#chance.below(50)])
     await this.#rig.waitUntil(handle, now + Math.max(1, ms))
@@ -173,6 +182,7 @@ class Sequence {
       rejectMismatch: chance.once(3),
       lease: leased ? { generation: old ?? this.#generation(), leaseMs: this.#duration() } : null,
       wait: chance.once(2),
+      refresh: chance.once(3),
     })
   }
 
@@ -192,6 +202,7 @@ class Sequence {
   #settlement(): Settlement {
     const verdict: Verdict = this.#chance.pick([
       () => complete(this.#chance.pick(['', 'result', new Uint8Array([1, 0])]), this.#duration()),
+      () => complete('result', this.#duration(), { rows: this.#rows(), ttlMs: this.#duration() }),
       () => fail('error', this.#duration()),
       () => retry('error', this.#delay()),
       () => release(this.#delay()),
@@ -202,6 +213,37 @@ class Sequence {
   #extension() {
     return { ...this.#leased(), leaseMs: this.#duration() }
   }
+
+  #mark(): Mark {
+    const chance = this.#chance
+    return { id: this.#id(), name: chance.pick(['a', 'ab', 'b']), token: chance.pick(['one', 'two', 'three']) }
+  }
+
+  /** Mostly by who has the lease. */
+  #delivery(): Delivery {
+    const chance = this.#chance
+    const posted = this.#ids.filter((id) => outboxOf(this.#checked.record(id)) !== undefined)
+    const id = posted.length > 0 && !chance.once(5) ? chance.pick(posted) : this.#id()
+    const present = outboxOf(this.#checked.record(id))?.generation
+    const generation = present && !chance.once(5) ? present : chance.pick(['never was', ...this.#generations])
+    return { id, generation, rows: chance.once(3) ? null : this.#rows(), delayMs: this.#delay() }
+  }
+
+  #rows() {
+    return this.#chance.pick(['rows', '[]', new Uint8Array([2, 0, 255])])
+  }
+}
+
+function outboxOf(record: JobRecord | null): Outbox | undefined {
+  return record?.state === 'completed' ? record.outbox : undefined
+}
+
+/** Every moment at which something of a record ends. */
+function endsOf(record: JobRecord | null): number[] {
+  if (record === null) return []
+  const outbox = outboxOf(record)
+  const beside = outbox === undefined ? [] : [outbox.at, outbox.until]
+  return isTerminal(record) || record.kept === undefined ? [record.at, ...beside] : [record.at, record.kept.until]
 }
 
 async function runSequence(rig: Rig, seed: number, commands: number, namespace: string): Promise<void> {

@@ -9,19 +9,32 @@ import type { Clock } from '../../src/clock.ts'
 import { systemClock } from '../../src/clock.ts'
 import { StorageClosedError } from '../../src/errors.ts'
 import { limits } from '../../src/limits.ts'
-import type { Answers, CancelOutcome, Command, ExtendOutcome, Step, TouchOutcome } from '../../src/machine.ts'
+import type {
+  Answers,
+  CancelOutcome,
+  Command,
+  ExtendOutcome,
+  MarkOutcome,
+  Step,
+  TouchOutcome,
+} from '../../src/machine.ts'
 import { living, step } from '../../src/machine.ts'
-import type { JobRecord, ProcessingRecord } from '../../src/record.ts'
+import type { CompletedRecord, JobRecord, ProcessingRecord } from '../../src/record.ts'
 import { isTerminal } from '../../src/record.ts'
 import type {
   ClaimAnswer,
   ClaimRequest,
+  CollectAnswer,
+  CollectRequest,
+  DeliverAnswers,
+  Delivery,
   EnqueueAnswers,
   EnqueueItem,
   GetAnswers,
   Hint,
   HintListener,
   LeaseTerms,
+  Mark,
   SettleAnswers,
   Settlement,
   Storage,
@@ -99,7 +112,7 @@ class ReferenceHandle implements StorageHandle {
   async enqueue(items: readonly EnqueueItem[]): Promise<EnqueueAnswers> {
     const now = this.#begin()
     const heldMs = this.#heldMs(now)
-    const answers = items.map(({ spec, payload, delayMs, rejectMismatch, lease }) => {
+    const answers = items.map(({ spec, payload, delayMs, rejectMismatch, lease, refresh = false }) => {
       const held = lease !== null && heldMs > 0
       const answer = this.#apply(
         spec.id,
@@ -111,6 +124,7 @@ class ReferenceHandle implements StorageHandle {
           rejectMismatch,
           lease: lease === null || held ? null : { ...lease, graceMs: 0 },
           inline: lease !== null,
+          refresh,
         },
         now,
       )
@@ -144,6 +158,37 @@ class ReferenceHandle implements StorageHandle {
   async touch(items: readonly { readonly id: string; readonly ttlMs: number }[]): Promise<readonly TouchOutcome[]> {
     const now = this.#begin()
     return items.map(({ id, ttlMs }) => this.#apply(id, { type: 'touch', ttlMs }, now))
+  }
+
+  async mark(items: readonly Mark[]): Promise<readonly MarkOutcome[]> {
+    const now = this.#begin()
+    return items.map(({ id, name, token }) => this.#apply(id, { type: 'mark', name, token }, now))
+  }
+
+  async deliver(items: readonly Delivery[], request: CollectRequest | null): Promise<DeliverAnswers> {
+    const now = this.#begin()
+    const answers = items.map(({ id, generation, rows, delayMs }) =>
+      this.#apply(id, { type: 'deliver', generation, rows, delayMs }, now),
+    )
+    return { answers, collected: request === null ? null : this.#collect(request, now) }
+  }
+
+  #collect({ generation, leaseMs, limit }: CollectRequest, now: number): CollectAnswer {
+    const records: CompletedRecord[] = []
+    for (const { spec } of this.#posted()) {
+      if (records.length >= limit) break
+      const outcome = this.#apply(spec.id, { type: 'collect', generation, leaseMs, graceMs: 0 }, now)
+      if (outcome === 'collected') records.push(this.#space.records.get(spec.id) as CompletedRecord)
+    }
+    const [next] = this.#posted()
+    return { now, records, nextInMs: next === undefined ? null : Math.max(0, next.outbox!.at - now) }
+  }
+
+  /** What relays may look for, the earliest first. */
+  #posted(): CompletedRecord[] {
+    return [...this.#space.records.values()]
+      .filter((record): record is CompletedRecord => record.state === 'completed' && record.outbox !== undefined)
+      .sort((a, b) => a.outbox!.at - b.outbox!.at)
   }
 
   async get(ids: readonly string[]): Promise<GetAnswers> {
@@ -245,6 +290,9 @@ class ReferenceHandle implements StorageHandle {
       this.#tell({ type: 'cancelled', id: before.spec.id, incarnation: before.spec.incarnation })
     } else if (isTerminal(after)) {
       this.#tell({ type: 'settled', id: after.spec.id, record: after })
+      if (after.state === 'completed' && after.outbox !== undefined) {
+        this.#tell({ type: 'outbox', inMs: Math.max(0, after.outbox.at - now) })
+      }
     } else if (!after.inline && after.state !== 'processing') {
       this.#tell({ type: 'due', inMs: Math.max(0, after.at - now) })
     }

@@ -87,6 +87,7 @@ export class Rig {
   #other: Storage | undefined
   readonly #run = randomUUID().slice(0, 8)
   #tokens = 0
+  #now: number | null = null
 
   private constructor(options: ConformanceOptions, name: string, made: CreatedStorage, note: (text: string) => void) {
     this.options = options
@@ -152,17 +153,25 @@ export class Rig {
     return `${kind}-${this.#tokens}-${this.#run}`
   }
 
-  /** The storage's time, ms since 1970. */
+  /** The storage's time, ms since 1970. Where it stands still, it is asked for only after it was moved. */
   async now(handle: StorageHandle): Promise<number> {
-    return (await handle.get(['what time is it'])).now
+    if (this.#now !== null) return this.#now
+    const { now } = await handle.get(['what time is it'])
+    if (this.virtual) this.#now = now
+    return now
+  }
+
+  async #advance(ms: number): Promise<void> {
+    await this.options.advance?.(ms)
+    this.#now = null
   }
 
   /** Waits until the storage's time has reached `at`, and what ended by then counts as ended. */
   async waitUntil(handle: StorageHandle, at: number): Promise<void> {
-    const { advance, patienceMs = 10_000 } = this.options
-    if (advance !== undefined) {
+    const { patienceMs = 10_000 } = this.options
+    if (this.virtual) {
       const left = at - (await this.now(handle))
-      if (left > 0) await advance(left)
+      if (left > 0) await this.#advance(left)
       return
     }
     const target = at + this.traits.ttlResolutionMs - 1
@@ -185,20 +194,19 @@ export class Rig {
 
   /** Tries until it is true, giving the storage's time and the event loop room in between. */
   async until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-    const { advance, patienceMs = 10_000 } = this.options
+    const { patienceMs = 10_000 } = this.options
     const deadline = performance.now() + patienceMs
     for (let round = 0; !(await condition()); round++) {
       assert.ok(performance.now() < deadline, `waited ${patienceMs} ms in vain until ${what}`)
-      if (advance !== undefined) await advance(round < 100 ? 1 : 10)
-      await (advance !== undefined && round < 50 ? immediate() : sleep(5))
+      await this.#advance(round < 100 ? 1 : 10)
+      await (this.virtual && round < 50 ? immediate() : sleep(5))
     }
   }
 
   /** Lets what is on its way arrive; for showing that something does not come. */
   async calm(): Promise<void> {
-    const { advance } = this.options
     for (let turn = 0; turn < 5; turn++) {
-      if (advance !== undefined) await advance(1)
+      await this.#advance(1)
       await immediate()
     }
   }

@@ -7,18 +7,20 @@
 import assert from 'node:assert/strict'
 import type { Verdict } from '../../src/record.ts'
 import { complete, fail, release, retry } from '../../src/record.ts'
-import { begin, claimId, claimIds, enqueueNew, expectState, lease, payloadOf, settlement, settleOne } from './items.ts'
-import type { Case, Rig } from './rig.ts'
+import {
+  assertAfter,
+  begin,
+  claimId,
+  claimIds,
+  enqueueNew,
+  expectState,
+  lease,
+  payloadOf,
+  settlement,
+  settleOne,
+} from './items.ts'
+import type { Case } from './rig.ts'
 import { longMs } from './rig.ts'
-
-/** Expects `at` to be so long after a moment between two readings. */
-function assertAfter(rig: Rig, at: number, [before, after]: [number, number], ms: number, what: string): void {
-  const tolerance = rig.traits.ttlResolutionMs - 1
-  assert.ok(
-    at >= before + ms - tolerance && at <= after + ms + tolerance,
-    `${what}: ${at} is not ${ms} ms after ${before}`,
-  )
-}
 
 export const settleCases: readonly Case[] = [
   {

@@ -57,6 +57,47 @@ async function pass(checked: Checked, ids: readonly string[], extraMs = 0): Prom
   await checked.rig.waitUntil(checked.handle, Math.max(...ends) + extraMs)
 }
 
+/** Completes ids, and has them run anew. */
+async function refresh(
+  checked: Checked,
+  ids: readonly string[],
+  options: ItemOptions = {},
+  keptMs = longMs,
+): Promise<void> {
+  await ended(checked, ids, complete('old', keptMs))
+  await queue(checked, ids, { ...options, refresh: true })
+}
+
+/** The same, and leases them. */
+async function refreshing(
+  checked: Checked,
+  ids: readonly string[],
+  options: ItemOptions = {},
+  leaseMs = longMs,
+): Promise<readonly ProcessingRecord[]> {
+  await refresh(checked, ids, options)
+  return claim(checked, ids, leaseMs)
+}
+
+/** Completes ids with rows to deliver. */
+function post(checked: Checked, ids: readonly string[], ttlMs = longMs, outboxMs = longMs): Promise<void> {
+  return ended(checked, ids, complete('yes', ttlMs, { rows: 'rows', ttlMs: outboxMs }))
+}
+
+/** Completes ids with rows to deliver, and leases these. */
+async function collect(checked: Checked, ids: readonly string[], leaseMs = longMs): Promise<string> {
+  await post(checked, ids)
+  const request = { ...lease(checked.rig, leaseMs), limit: ids.length }
+  const left = new Set(ids)
+  // Where the order is approximate, a look may miss some.
+  await checked.rig.until('every outbox is leased', async () => {
+    const { collected } = await checked.deliver([], { ...request, limit: left.size })
+    for (const { spec } of collected!.records) left.delete(spec.id)
+    return left.size === 0
+  })
+  return request.generation
+}
+
 /** All of them. */
 export const startingStates: readonly StartingState[] = [
   { name: 'absent', state: null, make: async () => {} },
@@ -222,6 +263,114 @@ export const startingStates: readonly StartingState[] = [
       await checked.hold(longMs)
       await queueInline(checked, ids, longMs)
       await checked.hold(0)
+    },
+  },
+  { name: 'refreshing, queued', state: 'queued', make: refresh },
+  {
+    name: 'refreshing, processing',
+    state: 'processing',
+    make: async (checked, ids) => void (await refreshing(checked, ids)),
+  },
+  {
+    name: 'refreshing, processing, lease over, attempts used up',
+    state: 'processing',
+    make: async (checked, ids) => {
+      await refreshing(checked, ids, { maxAttempts: 1 }, checked.rig.shortMs)
+      await pass(checked, ids, checked.rig.graceMs)
+    },
+  },
+  {
+    name: 'refreshing, failing, due',
+    state: 'failing',
+    make: async (checked, ids) => settle(checked, await refreshing(checked, ids), retry('oh', 0)),
+  },
+  {
+    name: 'refreshing, inline, its lease over',
+    state: 'processing',
+    make: async (checked, ids) => {
+      await ended(checked, ids, complete('old', longMs))
+      await queueInline(checked, ids, checked.rig.shortMs, { refresh: true })
+      await pass(checked, ids, checked.rig.graceMs)
+    },
+  },
+  {
+    name: 'refreshing, what was kept is past its end',
+    state: 'queued',
+    make: async (checked, ids) => {
+      // Long enough for the refresh to find it, where time is real.
+      const keptMs = checked.rig.virtual ? checked.rig.shortMs : 10 * checked.rig.shortMs
+      await refresh(checked, ids, {}, keptMs)
+      await checked.rig.wait(checked.handle, keptMs)
+    },
+  },
+  {
+    name: 'refreshed in vain',
+    state: 'completed',
+    make: async (checked, ids) => settle(checked, await refreshing(checked, ids), fail('no', longMs)),
+  },
+  {
+    name: 'refreshed, cancelled',
+    state: 'completed',
+    make: async (checked, ids) => {
+      await refresh(checked, ids)
+      await checked.cancel(ids)
+    },
+  },
+  { name: 'completed, its rows to be delivered', state: 'completed', make: (checked, ids) => post(checked, ids) },
+  {
+    name: 'completed, its TTL over, its rows to be delivered',
+    state: 'completed',
+    make: async (checked, ids) => {
+      await post(checked, ids, checked.rig.shortMs)
+      await pass(checked, ids)
+    },
+  },
+  {
+    name: 'completed, its rows given up',
+    state: null,
+    make: async (checked, ids) => {
+      const { shortMs } = checked.rig
+      await post(checked, ids, 1, shortMs)
+      await checked.rig.wait(checked.handle, shortMs)
+    },
+  },
+  {
+    name: 'completed, its rows being delivered',
+    state: 'completed',
+    make: async (checked, ids) => void (await collect(checked, ids)),
+  },
+  {
+    name: 'completed, the lease of its rows over',
+    state: 'completed',
+    make: async (checked, ids) => {
+      const { shortMs, graceMs } = checked.rig
+      await collect(checked, ids, shortMs)
+      await checked.rig.wait(checked.handle, shortMs + graceMs)
+    },
+  },
+  {
+    name: 'completed, a part of its rows delivered',
+    state: 'completed',
+    make: async (checked, ids) => {
+      const generation = await collect(checked, ids)
+      await checked.deliver(ids.map((id) => ({ id, generation, rows: 'rest', delayMs: longMs })))
+    },
+  },
+  {
+    name: 'marked, processing',
+    state: 'processing',
+    make: async (checked, ids) => {
+      await queue(checked, ids)
+      await checked.mark(ids.map((id) => ({ id, name: 'mail', token: 'first' })))
+      await claim(checked, ids)
+    },
+  },
+  {
+    name: 'marked, completed',
+    state: 'completed',
+    make: async (checked, ids) => {
+      await ended(checked, ids, complete('yes', longMs))
+      await checked.mark(ids.map((id) => ({ id, name: 'mail', token: 'first' })))
     },
   },
 ]

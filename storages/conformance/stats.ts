@@ -7,7 +7,9 @@
 import assert from 'node:assert/strict'
 import { complete, fail, retry } from '../../src/record.ts'
 import type { StorageHandle } from '../../src/storage.ts'
-import { begin, enqueueNew, finish, settleOne } from './items.ts'
+import { begin, enqueueNew, finish, item, settleOne } from './items.ts'
+import { refresh, refreshing } from './refreshed.ts'
+import { collect, post } from './relays.ts'
 import type { Case, Rig } from './rig.ts'
 import { longMs } from './rig.ts'
 
@@ -38,6 +40,23 @@ export const statsCases: readonly Case[] = [
       await other.cancel(['q1', 'f'])
       await other.settle([{ id: 'p', generation: p.generation, verdict: complete('x', longMs) }], null)
       await expectCounts(rig, handle, [2, 0, 0, 5, 1], 'after changes')
+    },
+  },
+  {
+    name: 'stats: counts what is refreshed, posted or marked by its state, as any other',
+    async run(rig) {
+      const [handle, other] = await rig.pair()
+      for (const id of ['queued', 'in vain']) await refresh(rig, handle, id)
+      await refreshing(rig, handle, 'processing')
+      await settleOne(handle, (await refreshing(rig, handle, 'failing')).job, retry('oh', longMs))
+      for (const id of ['posted', 'collected']) await post(rig, handle, id)
+      await collect(rig, handle, 1)
+      await handle.mark(['queued', 'posted'].map((id) => ({ id, name: 'mail', token: 'x' })))
+      await expectCounts(rig, other, [2, 1, 1, 2, 0], 'with some of each')
+      await other.cancel(['in vain'])
+      await expectCounts(rig, handle, [1, 1, 1, 3, 0], 'after a refresh in vain')
+      await other.enqueue([item(rig, 'in vain', { refresh: true })])
+      await expectCounts(rig, handle, [2, 1, 1, 2, 0], 'after another')
     },
   },
   {

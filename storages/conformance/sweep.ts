@@ -54,8 +54,9 @@ export const sweepCases: readonly Case[] = [
         'released',
         'inline',
       ].map((kind) => idsOf(kind, count)) as [string[], string[], string[], string[], string[], string[], string[]]
+      const [givenUp, refreshed] = [idsOf('given up', count), idsOf('refreshed', count)]
       const { shortMs } = rig
-      await enqueueNew(rig, handle, [...completed, ...failed, ...retried, ...released])
+      await enqueueNew(rig, handle, [...completed, ...failed, ...retried, ...released, ...givenUp, ...refreshed])
       await enqueueNew(rig, handle, exhausted, { maxAttempts: 1, failureTTL: shortMs })
       await enqueueNew(rig, handle, cancelled, { delayMs: longMs })
       await handle.enqueue(inline.map((id) => item(rig, id, { resultTTL: shortMs, lease: lease(rig, shortMs) })))
@@ -65,6 +66,23 @@ export const sweepCases: readonly Case[] = [
         done.map((job) => settlement(job, complete('x', shortMs))),
         null,
       )
+      const posted = await claimIds(rig, handle, givenUp)
+      const marks = givenUp.map((id) => ({ id, name: 'mail', token: 'x' }))
+      assert.deepEqual(await handle.mark(marks), Array(count).fill('marked'))
+      await handle.settle(
+        posted.map((job) => settlement(job, complete('x', 1, { rows: 'rows', ttlMs: shortMs }))),
+        null,
+      )
+      await other.deliver([], { ...lease(rig, longMs), limit: count / 2 })
+      for (const verdict of [complete('x', 10 * shortMs), complete('y', shortMs)]) {
+        const done = await claimIds(rig, handle, refreshed)
+        await handle.settle(
+          done.map((job) => settlement(job, verdict)),
+          null,
+        )
+        if (verdict.kind !== 'complete' || verdict.result !== 'x') continue
+        await handle.enqueue(refreshed.map((id) => item(rig, id, { refresh: true })))
+      }
       const failures = await claimIds(rig, handle, failed)
       await handle.settle(
         failures.map((job) => settlement(job, fail('x', shortMs))),
@@ -95,7 +113,7 @@ export const sweepCases: readonly Case[] = [
 
       await sweepAll(other, 1_000)
       await rig.until('nothing is left', async () => (await recordsLeft(rig, handle)) === 0)
-      const all = [completed, failed, exhausted, retried, cancelled, released, inline].flat()
+      const all = [completed, failed, exhausted, retried, cancelled, released, inline, givenUp, refreshed].flat()
       const { records } = await handle.get(all)
       assert.deepEqual(records, Array(all.length).fill(null))
     },

@@ -53,6 +53,19 @@ const onTheAbsent: Readonly<Record<string, OnTheAbsent>> = {
   'settle: complete': async (_, handle, job) => [await settleOne(handle, job, complete('old', longMs)), 'stale'],
   'settle: fail': async (_, handle, job) => [await settleOne(handle, job, fail('old', longMs)), 'stale'],
   'settle: release': async (_, handle, job) => [await settleOne(handle, job, release(0)), 'stale'],
+  mark: async (_, handle, { spec }) => [await handle.mark([{ id: spec.id, name: 'n', token: 't' }]), ['not_found']],
+  deliver: async (_, handle, { spec, generation }) => {
+    const item = { id: spec.id, generation, rows: null, delayMs: 0 }
+    return [(await handle.deliver([item], null)).answers, ['stale']]
+  },
+  refresh: async (rig, handle, { spec }) => {
+    const { outcome, record } = (await handle.enqueue([item(rig, spec.id, { refresh: true, delayMs: longMs })]))
+      .answers[0]!
+    return [
+      { outcome, state: record.state, kept: 'kept' in record },
+      { outcome: 'created', state: 'queued', kept: false },
+    ]
+  },
   claim: async (rig, handle, { spec }) => {
     const { jobs, exhausted } = await handle.claim({ ...lease(rig), limit: 1, ids: [spec.id] })
     return [[...jobs, ...exhausted], []]

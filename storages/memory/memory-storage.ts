@@ -8,13 +8,24 @@ import type { Clock, Timer } from '../../src/clock.ts'
 import { systemClock } from '../../src/clock.ts'
 import { guardInteger, StorageClosedError, StorageFullError } from '../../src/errors.ts'
 import { limits } from '../../src/limits.ts'
-import type { CancelOutcome, ExtendOutcome, SettleOutcome, TouchOutcome } from '../../src/machine.ts'
+import type {
+  CancelOutcome,
+  EnqueueCommand,
+  ExtendOutcome,
+  MarkOutcome,
+  SettleCommand,
+  SettleOutcome,
+  TouchOutcome,
+} from '../../src/machine.ts'
 import { living } from '../../src/machine.ts'
 import type { JobRecord, ProcessingRecord } from '../../src/record.ts'
-import { isTerminal } from '../../src/record.ts'
+import { isTerminal, release } from '../../src/record.ts'
 import type {
   ClaimAnswer,
   ClaimRequest,
+  CollectRequest,
+  DeliverAnswers,
+  Delivery,
   EnqueueAnswer,
   EnqueueAnswers,
   EnqueueItem,
@@ -22,6 +33,7 @@ import type {
   Hint,
   HintListener,
   LeaseTerms,
+  Mark,
   SettleAnswers,
   Settlement,
   Storage,
@@ -56,6 +68,21 @@ const traits: StorageTraits = Object.freeze({
 
 /** Records removed in one go, so that a crowd that expires together does not block the event loop. */
 const sweepSliceMax = 10_000
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] }
+
+/** Commands to be filled in: see where they are copied. */
+const noEnqueue: Writable<Required<EnqueueCommand>> = {
+  type: 'enqueue',
+  spec: { id: '', incarnation: '', fingerprint: '', maxAttempts: 0, resultTTL: 0, failureTTL: 0 },
+  payload: '',
+  delayMs: 0,
+  rejectMismatch: false,
+  lease: null,
+  inline: false,
+  refresh: false,
+}
+const noSettle: Writable<SettleCommand> = { type: 'settle', generation: '', verdict: release(0) }
 
 /** What one namespace's handles share. */
 class Space {
@@ -175,16 +202,21 @@ class MemoryHandle implements StorageHandle {
     const now = this.#clock.now()
     const heldForMs = Math.max(0, table.holdUntil - now)
     const answers = new Array<EnqueueAnswer>(items.length)
+    // One object for all: a step keeps nothing of its command, and most calls have many.
+    const command = { ...noEnqueue }
     let dueInMs = Number.POSITIVE_INFINITY
     let forgettable = false
     for (let index = 0; index < items.length; index++) {
       const item = items[index] as EnqueueItem
-      const { spec, payload, rejectMismatch } = item
       const inline = item.lease !== null
-      const lease = item.lease === null || heldForMs > 0 ? null : { ...item.lease, graceMs: 0 }
-      const delayMs = inline ? heldForMs : item.delayMs
-      const command = { type: 'enqueue', spec, payload, delayMs, rejectMismatch, lease, inline } as const
-      const { record, answer } = table.apply(spec.id, command, now) as { record: JobRecord; answer: EnqueueAnswer }
+      command.spec = item.spec
+      command.payload = item.payload
+      command.rejectMismatch = item.rejectMismatch
+      command.lease = item.lease === null || heldForMs > 0 ? null : { ...item.lease, graceMs: 0 }
+      command.delayMs = inline ? heldForMs : item.delayMs
+      command.inline = inline
+      command.refresh = item.refresh === true
+      const { record, answer } = table.apply(item.spec.id, command, now) as { record: JobRecord; answer: EnqueueAnswer }
       answers[index] = { outcome: answer.outcome, leased: answer.leased, mismatch: answer.mismatch, record }
       if (inline) forgettable = true
       else if (!isTerminal(record)) dueInMs = Math.min(dueInMs, record.at - now)
@@ -242,14 +274,19 @@ class MemoryHandle implements StorageHandle {
     this.#guard()
     const now = this.#clock.now()
     const answers = new Array<SettleOutcome>(items.length)
+    const command = { ...noSettle }
     let dueInMs = Number.POSITIVE_INFINITY
     for (let index = 0; index < items.length; index++) {
-      const { id, generation, verdict } = items[index] as Settlement
-      const { record, answer } = this.#table.apply(id, { type: 'settle', generation, verdict }, now)
+      const item = items[index] as Settlement
+      command.generation = item.generation
+      command.verdict = item.verdict
+      const { record, answer } = this.#table.apply(item.id, command, now)
       answers[index] = answer
       if (answer === 'stale' || record === null) continue
-      if (isTerminal(record)) this.#tellSettled(record)
-      else if (!record.inline) dueInMs = Math.min(dueInMs, record.at - now)
+      if (isTerminal(record)) {
+        this.#tellSettled(record)
+        if (record.state === 'completed' && record.outbox !== undefined) this.#space.tell({ type: 'outbox', inMs: 0 })
+      } else if (!record.inline) dueInMs = Math.min(dueInMs, record.at - now)
     }
     this.#storage.scheduleSweep(this.#space)
     if (dueInMs !== Number.POSITIVE_INFINITY) this.#space.tell({ type: 'due', inMs: Math.max(0, dueInMs) })
@@ -261,8 +298,11 @@ class MemoryHandle implements StorageHandle {
     const now = this.#clock.now()
     return ids.map((id) => {
       const before = this.#table.get(id)
-      const { answer } = this.#table.apply(id, { type: 'cancel' }, now)
-      if (answer === 'cancelled' && before !== null) {
+      const { record, answer } = this.#table.apply(id, { type: 'cancel' }, now)
+      if (answer === 'cancelled' && record !== null) {
+        this.#tellSettled(record)
+        this.#storage.scheduleSweep(this.#space)
+      } else if (answer === 'cancelled' && before !== null) {
         this.#space.tell({ type: 'cancelled', id, incarnation: before.spec.incarnation })
       }
       return answer
@@ -275,6 +315,28 @@ class MemoryHandle implements StorageHandle {
     const answers = items.map(({ id, ttlMs }) => this.#table.apply(id, { type: 'touch', ttlMs }, now).answer)
     this.#storage.scheduleSweep(this.#space)
     return answers
+  }
+
+  async mark(items: readonly Mark[]): Promise<readonly MarkOutcome[]> {
+    this.#guard()
+    const now = this.#clock.now()
+    return items.map(({ id, name, token }) => this.#table.apply(id, { type: 'mark', name, token }, now).answer)
+  }
+
+  async deliver(items: readonly Delivery[], request: CollectRequest | null): Promise<DeliverAnswers> {
+    this.#guard()
+    const table = this.#table
+    const now = this.#clock.now()
+    const answers = items.map(({ id, generation, rows, delayMs }) => {
+      const { answer } = table.apply(id, { type: 'deliver', generation, rows, delayMs }, now)
+      if (answer === 'delivered' && rows !== null) this.#space.tell({ type: 'outbox', inMs: delayMs })
+      return answer
+    })
+    this.#storage.scheduleSweep(this.#space)
+    if (request === null) return { answers, collected: null }
+    const { generation, leaseMs, limit } = request
+    const records = table.collectDue({ generation, leaseMs, graceMs: 0 }, limit, now)
+    return { answers, collected: { now, records, nextInMs: table.nextOutboxInMs(now) } }
   }
 
   async get(ids: readonly string[]): Promise<GetAnswers> {

@@ -6,8 +6,8 @@
  */
 
 import type { Answers, ClaimTerms, Command, Step } from '../../src/machine.ts'
-import { step } from '../../src/machine.ts'
-import type { JobRecord, JobState, ProcessingRecord } from '../../src/record.ts'
+import { collectableFrom, step } from '../../src/machine.ts'
+import type { CompletedRecord, JobRecord, JobState, ProcessingRecord } from '../../src/record.ts'
 import { forgottenFrom } from '../../src/record.ts'
 import { AtEntry, AtQueue, before } from './at-queue.ts'
 
@@ -18,6 +18,16 @@ class Entry extends AtEntry<Entry> {
   constructor(record: JobRecord) {
     super()
     this.record = record
+  }
+}
+
+/** An outbox that is to be delivered; its record has an entry of its own beside it. */
+class OutboxEntry extends AtEntry<OutboxEntry> {
+  readonly id: string
+
+  constructor(id: string) {
+    super()
+    this.id = id
   }
 }
 
@@ -39,6 +49,9 @@ export class RecordTable {
   readonly #leases = new AtQueue<Entry>()
   /** terminal, and inline ones: by when they are forgotten. */
   readonly #forgettable = new AtQueue<Entry>()
+  /** Outboxes by when their next delivery may begin; few records have one. */
+  readonly #outboxes = new AtQueue<OutboxEntry>()
+  readonly #outboxEntries = new Map<string, OutboxEntry>()
   readonly #counts: { [state in JobState]: number } = { queued: 0, processing: 0, failing: 0, completed: 0, failed: 0 }
   #order = 0
   #bytes = 0
@@ -159,6 +172,52 @@ export class RecordTable {
     return swept
   }
 
+  /** Leases outboxes that are due, earliest first. */
+  collectDue(terms: ClaimTerms, limit: number, now: number): CompletedRecord[] {
+    const records: CompletedRecord[] = []
+    for (const id of this.outboxIds(limit, now, terms.graceMs)) {
+      const { record, answer } = this.apply(id, { type: 'collect', ...terms }, now)
+      if (answer === 'collected') records.push(record as CompletedRecord)
+    }
+    return records
+  }
+
+  /** Ids of outboxes that are due, earliest first, without touching them. */
+  outboxIds(limit: number, now: number, graceMs: number): string[] {
+    const ids: string[] = []
+    const seen: OutboxEntry[] = []
+    while (ids.length < limit) {
+      const entry = this.#outboxes.peek()
+      if (entry === null || entry.at > now) break
+      this.#outboxes.remove(entry)
+      seen.push(entry)
+      const record = this.get(entry.id)
+      if (record?.state !== 'completed' || record.outbox === undefined) continue
+      if (collectableFrom(record.outbox, graceMs) <= now) ids.push(entry.id)
+    }
+    for (const entry of seen) this.#outboxes.add(entry, entry.at, entry.order, false)
+    return ids
+  }
+
+  /** Until the next outbox is due, ms; null if there is none. */
+  nextOutboxInMs(now: number): number | null {
+    const entry = this.#outboxes.peek()
+    return entry === null ? null : Math.max(0, entry.at - now)
+  }
+
+  #addOutbox({ spec, outbox }: CompletedRecord): void {
+    const entry = new OutboxEntry(spec.id)
+    this.#outboxEntries.set(spec.id, entry)
+    this.#outboxes.add(entry, outbox!.at, this.#order++, outbox!.generation === null)
+  }
+
+  #dropOutbox(id: string): void {
+    const entry = this.#outboxEntries.get(id)
+    if (entry === undefined) return
+    this.#outboxes.remove(entry)
+    this.#outboxEntries.delete(id)
+  }
+
   #firstDue(now: number, graceMs: number): Entry | null {
     const ready = this.#ready.peek()
     const lease = this.#leases.peek()
@@ -180,8 +239,10 @@ export class RecordTable {
     if (entry.record === record) return
     entry.home?.remove(entry)
     entry.home = null
-    this.#counts[entry.record.state]--
-    this.#bytes -= weigh(entry.record)
+    const before = entry.record
+    this.#counts[before.state]--
+    this.#bytes -= weigh(before)
+    if (before.state === 'completed' && before.outbox !== undefined) this.#dropOutbox(id)
     if (record === null) {
       this.#entries.delete(id)
       return
@@ -194,6 +255,7 @@ export class RecordTable {
 
   #index(entry: Entry, now: number): void {
     const { record } = entry
+    if (record.state === 'completed' && record.outbox !== undefined) this.#addOutbox(record)
     const forgetAt = forgottenFrom(record)
     if (forgetAt !== Number.POSITIVE_INFINITY) {
       entry.home = this.#forgettable
@@ -208,9 +270,21 @@ export class RecordTable {
   }
 }
 
+/** Bytes of what few records have, roughly. */
+function weighExtras(record: JobRecord): number {
+  let bytes = record.spec.marks?.length ?? 0
+  if (record.state === 'completed') {
+    if (record.outbox !== undefined) bytes += record.outbox.rows.length
+    if (record.missed !== undefined) bytes += record.missed.error?.length ?? 0
+  } else if (record.state !== 'failed' && record.kept !== undefined) {
+    bytes += record.kept.result?.length ?? 0
+  }
+  return bytes
+}
+
 /** Bytes of a record, roughly: text counts as Latin-1, which is what V8 stores most text as. */
 function weigh(record: JobRecord): number {
-  let bytes = recordOverheadBytes + record.spec.id.length
+  let bytes = recordOverheadBytes + record.spec.id.length + weighExtras(record)
   switch (record.state) {
     case 'completed':
       if (record.result !== null) bytes += record.result.length

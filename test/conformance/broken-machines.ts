@@ -1,62 +1,12 @@
 /** Storages whose machine is broken in one place. */
 
-import type { Command } from '../../src/machine.ts'
-import { living, step } from '../../src/machine.ts'
+import { living } from '../../src/machine.ts'
 import type { JobRecord } from '../../src/record.ts'
 import { forgottenFrom, isTerminal } from '../../src/record.ts'
-import type { ReferenceStorageOptions, Transition } from '../../storages/conformance/reference.ts'
-import { ReferenceStorage } from '../../storages/conformance/reference.ts'
-import { mutantsOf } from './mutants.ts'
+import type { Machines } from './machines.ts'
+import { afterwards, later, mutantsOfMachines, seeing, sound } from './machines.ts'
 
-interface AnyStep {
-  record: JobRecord | null
-  answer: unknown
-}
-
-type AnyTransition = (record: JobRecord | null, command: Command, now: number) => AnyStep
-
-/** The sound machine, without the types that tie an answer to its command. */
-const sound: AnyTransition = step
-
-/** A storage that runs another machine. */
-function withMachine(broken: AnyTransition): (options: ReferenceStorageOptions) => ReferenceStorage {
-  class Broken extends ReferenceStorage {
-    protected override get transition(): Transition {
-      return broken as Transition
-    }
-  }
-  return (options) => new Broken(options)
-}
-
-/** A machine that does something to what the sound one answers. */
-function afterwards(
-  when: Command['type'],
-  change: (result: AnyStep, before: JobRecord | null, command: Command, now: number) => AnyStep,
-): AnyTransition {
-  return (record, command, now) => {
-    const result = sound(record, command, now)
-    return command.type === when ? change(result, record, command, now) : result
-  }
-}
-
-/** A machine that sees another record than is there. */
-function seeing(
-  when: readonly Command['type'][],
-  change: (record: JobRecord, command: Command, now: number) => JobRecord | null,
-): AnyTransition {
-  return (record, command, now) => {
-    if (record === null || !when.includes(command.type)) return sound(record, command, now)
-    const seen = change(record, command, now)
-    const result = sound(seen, command, now)
-    return result.record === seen && seen !== null ? { record, answer: result.answer } : result
-  }
-}
-
-function later(record: JobRecord | null, ms: number): JobRecord | null {
-  return record === null ? null : ({ ...record, at: record.at + ms } as JobRecord)
-}
-
-const machines: Record<string, [catches: string, machine: AnyTransition]> = {
+const machines: Machines = {
   'the fence ignores the generation in settle': [
     'fencing: a lease taken over is stale while the new owner works, and after it completed',
     (record, command, now) => {
@@ -293,8 +243,4 @@ const machines: Record<string, [catches: string, machine: AnyTransition]> = {
   ],
 }
 
-export const brokenMachines = mutantsOf(
-  Object.fromEntries(
-    Object.entries(machines).map(([name, [catches, machine]]) => [name, [catches, withMachine(machine)] as const]),
-  ),
-)
+export const brokenMachines = mutantsOfMachines(machines)

@@ -4,6 +4,8 @@ import t from 'tap'
 import { conformance, VirtualClock } from '../../storages/conformance/index.ts'
 import { brokenMachines } from './broken-machines.ts'
 import { brokenOperations } from './broken-operations.ts'
+import { brokenDeliveries, brokenOutboxMachines } from './broken-outboxes.ts'
+import { brokenRefreshes } from './broken-refreshes.ts'
 import { brokenWorlds } from './broken-worlds.ts'
 import type { Mutant } from './mutants.ts'
 
@@ -28,7 +30,9 @@ function casesOn({ make }: Mutant): Map<string, () => Promise<Error | null>> {
   return cases
 }
 
-for (const mutant of [...brokenMachines, ...brokenOperations, ...brokenWorlds]) {
+const machines = [...brokenMachines, ...brokenRefreshes, ...brokenOutboxMachines]
+
+for (const mutant of [...machines, ...brokenOperations, ...brokenDeliveries, ...brokenWorlds]) {
   t.test(mutant.name, async (t) => {
     const cases = casesOn(mutant)
     const expected = cases.get(mutant.catches)
@@ -39,12 +43,26 @@ for (const mutant of [...brokenMachines, ...brokenOperations, ...brokenWorlds]) 
   })
 }
 
+/** What these break takes time to show, or a sequence of calls: more than one operation on one state. */
+const beyondCrossed = new Set([
+  'an inline refresh is forgotten with its runner',
+  'marks have no bound',
+  'the job’s own lease delivers',
+  'a delivered record outlasts its TTL',
+])
+
 t.test('every broken machine is caught by the crossed cases too', async (t) => {
-  for (const mutant of brokenMachines) {
-    const caught: string[] = []
-    for (const [name, run] of casesOn(mutant)) {
-      if (name.startsWith('crossed: ') && (await run()) !== null) caught.push(name)
+  for (const { name, make } of machines.filter(({ name }) => !beyondCrossed.has(name))) {
+    const mutant = { name, make, catches: 'crossed: ' }
+    const crossed = [...casesOn(mutant)].filter(([name]) => name.startsWith('crossed: '))
+    // The states that only these break are the last.
+    if (!brokenMachines.some((machine) => machine.name === name)) crossed.reverse()
+    let caughtOn: string | null = null
+    for (const [state, run] of crossed) {
+      if ((await run()) === null) continue
+      caughtOn = state
+      break
     }
-    t.ok(caught.length > 0, `${mutant.name}: ${caught.length} states`)
+    t.ok(caughtOn, `${name}: ${caughtOn}`)
   }
 })

@@ -22,6 +22,8 @@ function delegate(handle: StorageHandle): { -readonly [K in keyof StorageHandle]
     settle: (items, claim) => handle.settle(items, claim),
     cancel: (ids) => handle.cancel(ids),
     touch: (items) => handle.touch(items),
+    mark: (items) => handle.mark(items),
+    deliver: (items, request) => handle.deliver(items, request),
     get: (ids) => handle.get(ids),
     watch: (listener) => handle.watch(listener),
     sweep: (limit) => handle.sweep(limit),
@@ -77,6 +79,8 @@ export function withIds(rename: (id: string) => string): Mutant['make'] {
     settle: (items, claim) => handle.settle(renamed(items), claim),
     cancel: (ids) => handle.cancel(ids.map((id) => rename(id))),
     touch: (items) => handle.touch(renamed(items)),
+    mark: (items) => handle.mark(renamed(items)),
+    deliver: (items, request) => handle.deliver(renamed(items), request),
     get: (ids) => handle.get(ids.map((id) => rename(id))),
   }))
 }

@@ -5,6 +5,7 @@ import type { Clock, Timer } from '../../src/clock.ts'
 import { systemClock } from '../../src/clock.ts'
 import { StorageFullError } from '../../src/errors.ts'
 import { Queue } from '../../src/queue.ts'
+import { complete } from '../../src/record.ts'
 import { settle, VirtualClock } from '../../storages/conformance/index.ts'
 import { MemoryStorage } from '../../storages/memory/index.ts'
 
@@ -179,5 +180,61 @@ t.test('the system clock: expiry by real time', async (t) => {
   await queue.run('id', 1, async () => 1, { resultTTL: 20 })
   t.equal(storage.size, 1)
   for (let turn = 0; turn < 500 && storage.size > 0; turn++) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.equal(storage.size, 0)
+})
+
+t.test('records with rows to deliver leave by themselves: when these are delivered, or given up', async (t) => {
+  const clock = new VirtualClock()
+  const storage = new MemoryStorage({ clock })
+  const handle = await storage.open('q')
+  const lease = { generation: 'worker', leaseMs: 1_000 }
+  for (const id of ['delivered', 'given up']) {
+    const spec = { id, incarnation: id, fingerprint: '', maxAttempts: 1, resultTTL: 10, failureTTL: 10 }
+    await handle.enqueue([{ spec, payload: '', delayMs: 0, rejectMismatch: false, lease, wait: false }])
+    const verdict = complete('r', 10, { rows: 'rows', ttlMs: 100 })
+    await handle.settle([{ id, generation: lease.generation, verdict }], null)
+  }
+  await clock.advance(50)
+  t.equal(storage.size, 2, 'past their TTL, for their rows’ sake')
+  const { collected } = await handle.deliver([], { generation: 'relay', leaseMs: 1_000, limit: 1 })
+  t.same(
+    collected!.records.map(({ spec }) => spec.id),
+    ['delivered'],
+  )
+  await handle.deliver([{ id: 'delivered', generation: 'relay', rows: null, delayMs: 0 }], null)
+  await clock.advance(1)
+  t.equal(storage.size, 1, 'delivered')
+  await clock.advance(48)
+  t.equal(storage.size, 1)
+  await clock.advance(1)
+  t.equal(storage.size, 0, 'given up')
+  t.equal(clock.pending.all, 0)
+})
+
+t.test('what a refresh keeps leaves with its record, and weighs in the bound until then', async (t) => {
+  const clock = new VirtualClock()
+  const storage = new MemoryStorage({ clock, bytesMax: 9_700 })
+  const handle = await storage.open('q')
+  const lease = (generation: string) => ({ generation, leaseMs: 1_000 })
+  const enqueue = (id: string, generation: string, refresh: boolean) => {
+    const spec = { id, incarnation: generation, fingerprint: '', maxAttempts: 1, resultTTL: 10, failureTTL: 10 }
+    const item = {
+      spec,
+      payload: 'p',
+      delayMs: 0,
+      rejectMismatch: false,
+      lease: lease(generation),
+      wait: false,
+      refresh,
+    }
+    return handle.enqueue([item])
+  }
+  await enqueue('a', 'g1', false)
+  await handle.settle([{ id: 'a', generation: 'g1', verdict: complete('r'.repeat(9_000), 5_000) }], null)
+  await enqueue('a', 'g2', true)
+  await t.rejects(enqueue('b', 'g3', false), { code: 'ASKONCE_STORAGE_FULL' })
+  await handle.settle([{ id: 'a', generation: 'g2', verdict: complete('small', 5_000) }], null)
+  t.match(await enqueue('b', 'g4', false), { answers: [{ outcome: 'created' }] })
+  await clock.advance(6_000)
   t.equal(storage.size, 0)
 })

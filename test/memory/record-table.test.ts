@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import type { ClaimTerms, Command } from '../../src/machine.ts'
-import { living, step } from '../../src/machine.ts'
+import { collectableFrom, living, step } from '../../src/machine.ts'
 import type { JobRecord, ProcessingRecord } from '../../src/record.ts'
 import { complete, fail, forgottenFrom, release, retry } from '../../src/record.ts'
 import { RecordTable } from '../../storages/memory/table.ts'
@@ -28,16 +28,39 @@ class PlainTable {
   due(now: number, graceMs: number): string[] {
     return [...this.records.entries()]
       .filter(([, { record }]) => {
+        if (record.state === 'completed' || record.state === 'failed') return false
         if (forgottenFrom(record) !== Number.POSITIVE_INFINITY) return false
         return record.at + (record.state === 'processing' ? graceMs : 0) <= now
       })
       .sort(([, a], [, b]) => a.record.at - b.record.at || a.order - b.order)
       .map(([id]) => id)
   }
+
+  /** Outboxes that are due, those of records past their end among them. */
+  posted(now: number, graceMs: number): string[] {
+    return [...this.records.values()]
+      .flatMap(({ record, order }) => {
+        if (record.state !== 'completed' || record.outbox === undefined) return []
+        return collectableFrom(record.outbox, graceMs) <= now
+          ? [{ id: record.spec.id, at: record.outbox.at, order }]
+          : []
+      })
+      .sort((a, b) => a.at - b.at || a.order - b.order)
+      .map(({ id }) => id)
+  }
+}
+
+/** Until the next of these is due, ms, as the table tells it: leases by their end, without the grace. */
+function nextOf(plain: PlainTable, now: number): number | null {
+  const ats = [...plain.records.values()].flatMap(({ record }) => {
+    return record.state === 'completed' && record.outbox !== undefined ? [record.outbox.at] : []
+  })
+  return ats.length === 0 ? null : Math.max(0, Math.min(...ats) - now)
 }
 
 t.test('at random, command by command', async (t) => {
   const seeded = new Seeded()
+  let outboxes = 0
   for (let run = 0; run < 12; run++) {
     const graceMs = run % 3 === 0 ? 20 : 0
     const table = new RecordTable()
@@ -53,7 +76,12 @@ t.test('at random, command by command', async (t) => {
       const record = table.get(id)
       const generation = record !== null && 'generation' in record ? (record.generation ?? 'none') : 'none'
       const inline = seeded.chance(0.15)
+      const relay = record?.state === 'completed' ? (record.outbox?.generation ?? 'none') : 'none'
+      // Rows are kept for long: few relays look for them.
+      const posted = complete('r', 1 + seeded.below(80), { rows: 'rows', ttlMs: 1 + seeded.below(2_000) })
       const verdict = seeded.pick([
+        posted,
+        posted,
         complete('r', 1 + seeded.below(80)),
         fail('e', 1 + seeded.below(80)),
         retry('e', seeded.below(80)),
@@ -75,8 +103,12 @@ t.test('at random, command by command', async (t) => {
           rejectMismatch: seeded.chance(0.3),
           lease: inline && seeded.chance(0.8) ? terms : null,
           inline,
+          refresh: seeded.chance(0.3),
         },
         { type: 'claim', ...terms },
+        { type: 'mark', name: seeded.pick(['a', 'b']), token: seeded.pick(['one', 'two']) },
+        { type: 'collect', ...terms },
+        { type: 'deliver', generation: relay, rows: seeded.pick([null, 'rest']), delayMs: seeded.below(80) },
         { type: 'extend', generation, leaseMs: 10 + seeded.below(50) },
         { type: 'settle', generation, verdict },
         { type: 'settle', generation, verdict },
@@ -95,6 +127,14 @@ t.test('at random, command by command', async (t) => {
         const claim = table.claimDue(terms, limit, now)
         const ids = (records: readonly JobRecord[]) => records.map(({ spec }) => spec.id)
         t.strictSame([ids(claim.jobs), ids(claim.exhausted)], [expected, exhausted], where())
+      } else if (seeded.chance(0.2)) {
+        const limit = 1 + seeded.below(4)
+        const expected = plain.posted(now, graceMs).slice(0, limit)
+        t.strictSame(table.outboxIds(limit, now, graceMs), expected, where())
+        const alive = expected.filter((due) => plain.apply(due, { type: 'collect', ...terms }, now) === 'collected')
+        const collected = table.collectDue(terms, limit, now).map(({ spec }) => spec.id)
+        t.strictSame(collected, alive, where())
+        outboxes += collected.length
       } else if (seeded.chance(0.1)) {
         const limit = seeded.below(5)
         const swept = table.sweep(limit, now)
@@ -110,6 +150,7 @@ t.test('at random, command by command', async (t) => {
       const due = plain.due(now, graceMs)
       const nextDue = table.nextDueInMs(now, graceMs)
       if ((nextDue === 0) !== due.length > 0) t.fail(`nextDueInMs ${nextDue}, due ${due}: ${where()}`)
+      t.equal(table.nextOutboxInMs(now), nextOf(plain, now), where())
       const limit = 1 + seeded.below(10)
       t.strictSame(
         table.dueIds(limit, now, graceMs, () => false),
@@ -136,7 +177,9 @@ t.test('at random, command by command', async (t) => {
     t.strictSame({ ...table.counts }, { queued: 0, processing: 0, failing: 0, completed: 0, failed: 0 })
     t.equal(table.nextDueInMs(now, 0), null)
     t.equal(table.nextForgetAt(), null)
+    t.equal(table.nextOutboxInMs(now), null)
   }
+  t.ok(outboxes > 10, `${outboxes} outboxes were collected`)
 })
 
 t.test('an exhausted record does not hide the due ones behind it', async (t) => {

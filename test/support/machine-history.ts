@@ -35,6 +35,9 @@ interface Move {
   /** Of an inline run, and whether the queue is held then. */
   readonly inline: boolean
   readonly held: boolean
+  readonly refresh: boolean
+  /** Of a completion: with rows; of a delivery: leaves some. */
+  readonly rows: boolean
   readonly verdict: Verdict['kind']
   readonly graceMs: number
 }
@@ -42,9 +45,9 @@ interface Move {
 const move: fc.Arbitrary<Move> = fc.record({
   type: fc.constantFrom<Move['type'][]>(
     ...(['enqueue', 'enqueue', 'claim', 'claim', 'claim', 'extend', 'settle', 'settle', 'settle'] as const),
-    ...(['cancel', 'touch', 'forget', 'wait'] as const),
+    ...(['cancel', 'touch', 'mark', 'collect', 'collect', 'deliver', 'forget', 'wait'] as const),
   ),
-  waitMs: ms,
+  waitMs: fc.oneof(fc.constant(0), ms),
   old: fc.option(fc.nat(20), { freq: 2 }),
   a: lengthMs,
   b: lengthMs,
@@ -53,7 +56,9 @@ const move: fc.Arbitrary<Move> = fc.record({
   flag: fc.boolean(),
   inline: fc.boolean(),
   held: fc.boolean(),
-  verdict: fc.constantFrom<Verdict['kind'][]>('complete', 'fail', 'retry', 'release', 'retry', 'release'),
+  refresh: fc.boolean(),
+  rows: fc.boolean(),
+  verdict: fc.constantFrom<Verdict['kind'][]>('complete', 'complete', 'fail', 'retry', 'release', 'retry', 'release'),
   graceMs: fc.constantFrom(0, 0, 3),
 })
 
@@ -64,6 +69,7 @@ export const moves: fc.Arbitrary<readonly Move[]> = fc.array(move, { minLength: 
 export function play(script: readonly Move[]): readonly Happened[] {
   const generations: string[] = []
   const incarnations: string[] = []
+  const relays: string[] = []
   const token = (kind: string, all: string[], old: number | null): string => {
     if (old !== null && all.length > 0) return all[all.length - 1 - (old % all.length)]!
     const fresh = `${kind}${all.length}`
@@ -80,12 +86,12 @@ export function play(script: readonly Move[]): readonly Happened[] {
     let command: Command
     switch (type) {
       case 'enqueue': {
-        const { maxAttempts, fingerprint, flag, inline, held, graceMs } = more
+        const { maxAttempts, fingerprint, flag, inline, held, graceMs, refresh } = more
         const incarnation = token('i', incarnations, old)
         const spec = { id: 'id', incarnation, fingerprint, maxAttempts, resultTTL: a, failureTTL: b }
         const lease = inline && !held ? { generation: token('g', generations, null), leaseMs: b, graceMs } : null
         const delayMs = flag ? a : 0
-        command = { type, spec, payload: 'p', delayMs, rejectMismatch: flag, lease, inline }
+        command = { type, spec, payload: 'p', delayMs, rejectMismatch: flag, lease, inline, refresh }
         break
       }
       case 'claim':
@@ -97,7 +103,10 @@ export function play(script: readonly Move[]): readonly Happened[] {
         if (old !== null) command = { ...command, generation: generation() }
         break
       case 'settle': {
-        const verdicts = { complete: complete('r', a), fail: fail('e', a), retry: retry('e', b), release: release(b) }
+        // Some are kept for long: much can happen to them before they end.
+        const keptMs = more.flag ? a : 10 * a
+        const completed = more.rows ? complete('r', a, { rows: 'rows', ttlMs: 10 * b }) : complete('r', keptMs)
+        const verdicts = { complete: completed, fail: fail('e', a), retry: retry('e', b), release: release(b) }
         const own = stored?.generation
         command = { type, generation: old === null && own ? own : generation(), verdict: verdicts[more.verdict] }
         break
@@ -105,6 +114,19 @@ export function play(script: readonly Move[]): readonly Happened[] {
       case 'touch':
         command = { type, ttlMs: a }
         break
+      case 'mark':
+        command = { type, name: more.flag ? 'm' : 'mm', token: more.held ? 'one' : 'two' }
+        break
+      case 'collect':
+        // A relay's wishes have new tokens, like a worker's claims.
+        command = { type, generation: token('r', relays, null), leaseMs: a, graceMs: more.graceMs }
+        break
+      case 'deliver': {
+        const own = stored?.state === 'completed' ? stored.outbox?.generation : undefined
+        const generation = old === null && own ? own : token('r', relays, old)
+        command = { type, generation, rows: more.rows ? 'rest' : null, delayMs: b }
+        break
+      }
       default:
         command = { type }
     }

@@ -65,6 +65,8 @@ export function faultyStorage(inner: Storage, options: FaultyStorageOptions): St
       settle: (items, claim) => call('settle', [items, claim], () => handle.settle(items, claim)),
       cancel: (ids) => call('cancel', [ids], () => handle.cancel(ids)),
       touch: (items) => call('touch', [items], () => handle.touch(items)),
+      mark: (items) => call('mark', [items], () => handle.mark(items)),
+      deliver: (items, request) => call('deliver', [items, request], () => handle.deliver(items, request)),
       get: (ids) => call('get', [ids], () => handle.get(ids)),
       watch(listener) {
         let watching = true

@@ -13,7 +13,10 @@ import { Rig } from '../rig.ts'
 
 /** A storage's operations; each rejects with an AssertionError if the storage does not what the machine does. */
 export interface CheckedOperations
-  extends Pick<StorageHandle, 'enqueue' | 'claim' | 'extend' | 'settle' | 'cancel' | 'touch' | 'sweep' | 'hold'> {
+  extends Pick<
+    StorageHandle,
+    'enqueue' | 'claim' | 'extend' | 'settle' | 'cancel' | 'touch' | 'mark' | 'deliver' | 'sweep' | 'hold'
+  > {
   /** Compares all that is there with all that should be: records and counts. */
   audit(): Promise<void>
   /** What should be there of an id, past its end or not. */
