@@ -5,25 +5,38 @@
  */
 
 import { StorageClosedError } from '../../src/errors.ts'
-import type { CancelOutcome, EnqueueOutcome, ExtendOutcome, SettleOutcome, TouchOutcome } from '../../src/machine.ts'
+import type {
+  CancelOutcome,
+  DeliverOutcome,
+  EnqueueCommand,
+  EnqueueOutcome,
+  ExtendOutcome,
+  MarkOutcome,
+  SettleOutcome,
+  TouchOutcome,
+} from '../../src/machine.ts'
 import { living } from '../../src/machine.ts'
 import type { JobRecord } from '../../src/record.ts'
 import type {
   ClaimAnswer,
   ClaimRequest,
+  CollectRequest,
+  DeliverAnswers,
+  Delivery,
   EnqueueAnswers,
   EnqueueItem,
   GetAnswers,
   HintListener,
   LeaseTerms,
+  Mark,
   SettleAnswers,
   Settlement,
   StorageHandle,
   StorageStats,
 } from '../../src/storage.ts'
+import type { Call, Plan, PlannedCommand } from './call.ts'
 import type { Outcome, Replica } from './replica.ts'
 import type { Space } from './space.ts'
-import type { Call, Plan, PlannedCommand } from './turn.ts'
 
 /** One handle on a {@link Space}. */
 export class FileHandle implements StorageHandle {
@@ -82,6 +95,24 @@ export class FileHandle implements StorageHandle {
     return this.#run({ commands }, (call) => answersOf<TouchOutcome>(call))
   }
 
+  mark(items: readonly Mark[]): Promise<readonly MarkOutcome[]> {
+    const commands = items.map(
+      ({ id, name, token }): PlannedCommand => ({ id, command: { type: 'mark', name, token } }),
+    )
+    return this.#run({ commands }, (call) => answersOf<MarkOutcome>(call))
+  }
+
+  deliver(items: readonly Delivery[], request: CollectRequest | null): Promise<DeliverAnswers> {
+    const commands = items.map(({ id, generation, rows, delayMs }): PlannedCommand => {
+      return { id, command: { type: 'deliver', generation, rows, delayMs } }
+    })
+    return this.#run({ commands, collect: request }, (call, { table }) => {
+      const { now, collected: records } = call
+      const collected = request === null ? null : { now, records, nextInMs: table.nextOutboxInMs(now) }
+      return { answers: answersOf<DeliverOutcome>(call), collected }
+    })
+  }
+
   get(ids: readonly string[]): Promise<GetAnswers> {
     return this.#run({}, ({ now }, { table }) => ({ now, records: ids.map((id) => living(table.get(id), now)) }))
   }
@@ -131,13 +162,13 @@ export class FileHandle implements StorageHandle {
   }
 }
 
-function enqueueCommand({ spec, payload, delayMs, rejectMismatch, lease }: EnqueueItem): PlannedCommand {
-  const type = 'enqueue'
-  if (lease === null) {
-    return { id: spec.id, command: { type, spec, payload, delayMs, rejectMismatch, lease, inline: false } }
-  }
-  const terms = { generation: lease.generation, leaseMs: lease.leaseMs, graceMs: 0 }
-  return { id: spec.id, command: { type, spec, payload, delayMs: 0, rejectMismatch, lease: terms, inline: true } }
+function enqueueCommand(item: EnqueueItem): PlannedCommand {
+  const { spec, payload, rejectMismatch, refresh } = item
+  const inline = item.lease !== null
+  const delayMs = inline ? 0 : item.delayMs
+  const lease = item.lease === null ? null : { ...item.lease, graceMs: 0 }
+  const command: EnqueueCommand = { type: 'enqueue', spec, payload, delayMs, rejectMismatch, lease, inline }
+  return { id: spec.id, command: refresh === true ? { ...command, refresh } : command }
 }
 
 function claimAnswer({ now, jobs, exhausted }: Call, { table }: Replica): ClaimAnswer {

@@ -18,14 +18,19 @@ export interface PendingHints {
   readonly hints: readonly Hint[]
   /** Something may be claimable from then on, ms since 1970; Infinity for nothing. */
   readonly dueAt: number
+  /** An outbox may be due from then on, likewise. */
+  readonly outboxAt: number
 }
+
+const never = Number.POSITIVE_INFINITY
 
 /** See the module's description. One per open namespace. */
 export class Hints implements ChangeListener {
   readonly #clock: Clock
   readonly #listeners = new Set<HintListener>()
   #hints: Hint[] = []
-  #dueAt = Number.POSITIVE_INFINITY
+  #dueAt = never
+  #outboxAt = never
   #warnings: Hint[] = []
 
   constructor(clock: Clock) {
@@ -63,6 +68,10 @@ export class Hints implements ChangeListener {
     if (at < this.#dueAt) this.#dueAt = at
   }
 
+  outbox(at: number): void {
+    if (at < this.#outboxAt) this.#outboxAt = at
+  }
+
   /** Tells of a trouble at once: it is so, however durable what caused it is. */
   readonly warn: Warn = (code, message, detail) => {
     const hint: Hint = { type: 'warning', code, message, detail }
@@ -72,17 +81,20 @@ export class Hints implements ChangeListener {
 
   /** Takes what happened; null if nothing did. */
   take(): PendingHints | null {
-    if (this.#hints.length === 0 && this.#dueAt === Number.POSITIVE_INFINITY) return null
-    const pending = { hints: this.#hints, dueAt: this.#dueAt }
+    if (this.#hints.length === 0 && this.#dueAt === never && this.#outboxAt === never) return null
+    const pending = { hints: this.#hints, dueAt: this.#dueAt, outboxAt: this.#outboxAt }
     this.#hints = []
-    this.#dueAt = Number.POSITIVE_INFINITY
+    this.#dueAt = never
+    this.#outboxAt = never
     return pending
   }
 
   /** Tells what was taken. */
-  send({ hints, dueAt }: PendingHints): void {
+  send({ hints, dueAt, outboxAt }: PendingHints): void {
     for (const hint of hints) this.tell(hint)
-    if (dueAt !== Number.POSITIVE_INFINITY) this.tell({ type: 'due', inMs: Math.max(0, dueAt - this.#clock.now()) })
+    const now = this.#clock.now()
+    if (dueAt !== never) this.tell({ type: 'due', inMs: Math.max(0, dueAt - now) })
+    if (outboxAt !== never) this.tell({ type: 'outbox', inMs: Math.max(0, outboxAt - now) })
   }
 
   tell(hint: Hint): void {

@@ -195,7 +195,7 @@ class Loader {
   /** Replays a log up to its seal or end; answers whether there was a seal. */
   async #replay(log: LogFile, replica: Replica): Promise<boolean> {
     let sealed = false
-    const visitor = new LogVisitor(log.path, this.#warn, (entry) => {
+    const visitor = new LogVisitor(log, this.#warn, (entry) => {
       replica.apply(entry)
       if (entry.kind === 'seal') sealed = true
     })
@@ -206,12 +206,12 @@ class Loader {
 
 /** Reads the lines of a log as entries, and warns of those that are none. */
 export class LogVisitor implements PositionedVisitor {
-  readonly #path: string
+  readonly #log: LogFile
   readonly #warn: Warn
   readonly #accept: (entry: LogEntry) => void
 
-  constructor(path: string, warn: Warn, accept: (entry: LogEntry) => void) {
-    this.#path = path
+  constructor(log: LogFile, warn: Warn, accept: (entry: LogEntry) => void) {
+    this.#log = log
     this.#warn = warn
     this.#accept = accept
   }
@@ -222,15 +222,16 @@ export class LogVisitor implements PositionedVisitor {
       entry = parseEntry(text)
     } catch (error) {
       if (!(error instanceof FieldError)) throw error
-      this.#warn('FILE_DAMAGED', `a line of ${this.#path} is none that askonce writes; it is left out`, {
-        path: this.#path,
+      this.#warn('FILE_DAMAGED', `a line of ${this.#log.path} is none that askonce writes; it is left out`, {
+        path: this.#log.path,
         id: guessId(text),
       })
       return true
     }
     switch (entry.kind) {
       case 'header':
-        if (entry.version > formatVersion) throw newerFormatError(this.#path, entry.version, formatVersion)
+        if (entry.version > formatVersion) throw newerFormatError(this.#log.path, entry.version, formatVersion)
+        this.#log.version = Math.max(this.#log.version, entry.version)
         return true
       case 'record':
       case 'part-end':
@@ -242,7 +243,7 @@ export class LogVisitor implements PositionedVisitor {
   }
 
   damage(buffer: Buffer, start: number, end: number, position: number): void {
-    warnOfDamage(this.#warn, this.#path, position, buffer.subarray(start, end))
+    warnOfDamage(this.#warn, this.#log.path, position, buffer.subarray(start, end))
   }
 }
 

@@ -36,6 +36,8 @@ export class LogFile {
   #users = 1
   /** Up to where it is known to be on disk. */
   syncedEnd = 0
+  /** The newest format that its headers, as far as they were read, tell of; 0 if there was none. */
+  version = 0
 
   private constructor(fs: FileSystem, path: string, epoch: number, fd: number, status: FileStatus) {
     this.#fs = fs

@@ -18,6 +18,8 @@ export interface ChangeListener {
   cancelled(record: JobRecord): void
   /** Something may be claimable from then on, ms since 1970. */
   due(at: number): void
+  /** An outbox may be due from then on, ms since 1970. */
+  outbox(at: number): void
 }
 
 /** What a command did; null for entries that are about the whole namespace. */
@@ -66,7 +68,7 @@ export class Replica {
     const effective = this.#underHold(command, now)
     if (effective === null) return { record: before, answer: 'refused' }
     const done = table.apply(id, effective, now)
-    if (listener !== null && done.record !== before) tell(listener, before, done)
+    if (listener !== null && done.record !== before) tell(listener, command, before, done)
     return done
   }
 
@@ -80,14 +82,25 @@ export class Replica {
   }
 }
 
-function tell(listener: ChangeListener, before: JobRecord | null, done: Step<Answers[Command['type']]>): void {
-  const { record } = done
+function tell(
+  listener: ChangeListener,
+  command: Command,
+  before: JobRecord | null,
+  { record, answer }: Step<Answers[Command['type']]>,
+): void {
   if (record === null) {
-    if (done.answer === 'cancelled' && before !== null) listener.cancelled(before)
-  } else if (isTerminal(record)) {
-    listener.settled(record)
-  } else if (!record.inline && (record.state !== 'processing' || before?.state === 'processing')) {
-    // Queued and failing ones; and an inline lease that became everybody's, which workers must watch from now on.
-    listener.due(record.at)
+    if (answer === 'cancelled' && before !== null) listener.cancelled(before)
+    return
   }
+  // Nobody waits for either: a mark is answered to who makes it, and so are rows to who collects them.
+  if (command.type === 'mark' || command.type === 'collect') return
+  if (!isTerminal(record)) {
+    // Queued and failing ones; and an inline lease that became everybody's, which workers must watch from now on.
+    if (!record.inline && (record.state !== 'processing' || before?.state === 'processing')) listener.due(record.at)
+    return
+  }
+  if (command.type !== 'deliver') listener.settled(record)
+  // Posted, or put back.
+  const outbox = record.state === 'completed' ? record.outbox : undefined
+  if (outbox !== undefined && (command.type === 'settle' || command.type === 'deliver')) listener.outbox(outbox.at)
 }

@@ -8,9 +8,10 @@
 
 import { StorageError } from '../../src/errors.ts'
 import type { JobRecord } from '../../src/record.ts'
+import type { Nonce } from './command-text.ts'
 import { collectIn } from './compaction.ts'
-import type { LogEntry, Nonce } from './entries.ts'
-import { entryText, headerText } from './entries.ts'
+import type { LogEntry } from './entries.ts'
+import { entryText, formatVersion, headerText } from './entries.ts'
 import { guarded, isNoRoom, storageError } from './errors.ts'
 import type { FileSystem } from './file-system.ts'
 import type { Folder } from './folder.ts'
@@ -116,7 +117,7 @@ export class ReplicatedLog {
     const accept = (entry: LogEntry) => void this.#apply(entry)
     for (;;) {
       if (this.#sealed) this.#moveOn()
-      const visitor = new LogVisitor(this.#log.path, this.#options.warn, accept)
+      const visitor = new LogVisitor(this.#log, this.#options.warn, accept)
       const all = this.#log.read(visitor, sliceBytes)
       if (all && !this.#sealed) return
       await breathe()
@@ -182,7 +183,8 @@ export class ReplicatedLog {
     const lines = this.#lines
     lines.clear()
     lines.addBreak()
-    if (log.isEmpty) lines.add(headerText())
+    // In a log that an older askonce began, too: a process that still runs it must not take these lines for its own.
+    if (log.version < formatVersion) lines.add(headerText())
     for (const change of changes) {
       change.text = entryText(change.entry, this.#options.nonce)
       lines.add(change.text)
@@ -194,6 +196,7 @@ export class ReplicatedLog {
       throw error instanceof LogReplacedError ? error : storageError('append to the log', log.path, error)
     }
     if (how === 'alone') {
+      log.version = formatVersion
       for (const change of changes) {
         change.outcome = this.#apply(change.entry)
         change.done = true
@@ -212,7 +215,7 @@ export class ReplicatedLog {
       else same.push(change)
     }
     const log = this.#log
-    const visitor = new LogVisitor(log.path, this.#options.warn, (entry) => void this.#apply(entry))
+    const visitor = new LogVisitor(log, this.#options.warn, (entry) => void this.#apply(entry))
     log.readInside({
       line: (text, buffer, start, end) => {
         const change = byText.get(text)?.shift()
@@ -271,7 +274,7 @@ export class ReplicatedLog {
     lines.clear()
     lines.add(headerText())
     try {
-      log.append(lines.bytes)
+      if (log.append(lines.bytes) === 'alone') log.version = formatVersion
     } catch (error) {
       if (error instanceof LogReplacedError) throw error
       // On a full disk what is there can still be read; the first line that finds room brings the header along.

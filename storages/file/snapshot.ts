@@ -7,11 +7,12 @@
 
 import type { JobRecord } from '../../src/record.ts'
 import type { Entry } from './entries.ts'
-import { formatVersion, headerText, parseEntry, partEndText, recordText } from './entries.ts'
+import { formatVersion, headerText, parseEntry, partEndText } from './entries.ts'
 import { guarded, newerFormatError, storageError } from './errors.ts'
 import type { FileSystem } from './file-system.ts'
 import type { Folder } from './folder.ts'
 import { LineBuffer, scanLines } from './lines.ts'
+import { recordText } from './record-text.ts'
 import { FieldError } from './text.ts'
 
 /** Bytes of one part, but for a last record that goes beyond. Bounds the memory that writing and reading take. */

@@ -7,7 +7,9 @@
 
 import type { Clock } from '../../src/clock.ts'
 import { StorageError } from '../../src/errors.ts'
-import type { HintListener } from '../../src/storage.ts'
+import type { Hint, HintListener } from '../../src/storage.ts'
+import type { Plan } from './call.ts'
+import { Call } from './call.ts'
 import { Compaction } from './compaction.ts'
 import { guarded, isNoRoom } from './errors.ts'
 import type { FileSystem } from './file-system.ts'
@@ -19,8 +21,7 @@ import type { Replica } from './replica.ts'
 import { ReplicatedLog } from './replicated-log.ts'
 import { breathe } from './snapshot.ts'
 import { Syncer } from './syncer.ts'
-import type { Plan } from './turn.ts'
-import { Call, runClaims, runCommands } from './turn.ts'
+import { runTurn } from './turn.ts'
 import { Wake } from './wake.ts'
 
 /** Times that calls are begun anew because the log was replaced under them. */
@@ -159,8 +160,7 @@ export class Space {
         if (this.#distrusted) await this.#rewrite(state)
         const now = this.#options.clock.now()
         try {
-          runCommands(state, calls, now)
-          runClaims(state, calls, now)
+          runTurn(state, calls, now)
         } finally {
           for (const call of calls) if (call.isDone) call.prepare(state.replica)
         }
@@ -178,13 +178,15 @@ export class Space {
   }
 
   async #load(): Promise<ReplicatedLog> {
-    const { fs, folder, nonce, fsync } = this.#options
+    const { fs, folder, clock, nonce, fsync } = this.#options
     this.#state = await ReplicatedLog.load({ fs, folder, warn: this.#hints.warn, nonce, fsync })
     this.#listen()
     this.#wake.renew()
     this.#tellIfReplaced(this.#state)
     // Whatever happened while this process did not read: those who wait must look.
     this.#hints.due(0)
+    const outboxInMs = this.#state.replica.table.nextOutboxInMs(clock.now())
+    if (outboxInMs !== null) this.#hints.outbox(clock.now() + outboxInMs)
     return this.#state
   }
 
@@ -240,6 +242,7 @@ export class Space {
   }
 }
 
-function withoutRecords({ hints, dueAt }: PendingHints): PendingHints {
-  return { dueAt, hints: hints.map((hint) => (hint.type === 'settled' ? { type: 'settled', id: hint.id } : hint)) }
+function withoutRecords(pending: PendingHints): PendingHints {
+  const hints = pending.hints.map((hint): Hint => (hint.type === 'settled' ? { type: 'settled', id: hint.id } : hint))
+  return { ...pending, hints }
 }

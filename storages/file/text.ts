@@ -51,7 +51,7 @@ export function nullableField(text: string | null): string {
 }
 
 /** The text or null that a field says. */
-export function fieldNullable(field: string): string | null {
+function fieldNullable(field: string): string | null {
   if (field === '') return null
   if (field[0] !== "'") throw new FieldError()
   return fieldText(field.slice(1))
@@ -71,10 +71,55 @@ export function fieldEncoded(field: string): Encoded | null {
 }
 
 /** The number that a field says. */
-export function fieldNumber(field: string): number {
+function fieldNumber(field: string): number {
   const number = Number(field)
   if (field === '' || !Number.isFinite(number)) throw new FieldError()
   return number
+}
+
+/** Reads a line's fields one by one. */
+export class Fields {
+  readonly #fields: readonly string[]
+  #index = 0
+
+  constructor(text: string) {
+    this.#fields = text.split(separator)
+  }
+
+  /** Whether there is another. */
+  get hasMore(): boolean {
+    return this.#index < this.#fields.length
+  }
+
+  next(): string {
+    const field = this.#fields[this.#index++]
+    if (field === undefined) throw new FieldError()
+    return field
+  }
+
+  text(): string {
+    return fieldText(this.next())
+  }
+
+  number(): number {
+    return fieldNumber(this.next())
+  }
+
+  nullable(): string | null {
+    return fieldNullable(this.next())
+  }
+
+  /** A payload, result or error; null where there is none. */
+  encodedOrNull(): Encoded | null {
+    return fieldEncoded(this.next())
+  }
+
+  /** A payload, result or error that must be there. */
+  encoded(): Encoded {
+    const value = this.encodedOrNull()
+    if (value === null) throw new FieldError()
+    return value
+  }
 }
 
 /** A line whose checksum is right says nothing that this version understands. */

@@ -279,7 +279,7 @@ t.test('the newest log is lost: the snapshot is what there is, and it is said', 
 
 t.test('a log or snapshot of a newer format is refused in words; an older one is read', async (t) => {
   for (const file of ['log', 'snapshot'] as const) {
-    for (const version of [0, 2]) {
+    for (const version of [0, 1, 3]) {
       const made = await compacted(t)
       const epoch = 2
       const target = file === 'log' ? path.join(made.folder, '0000000002.log') : made.snapshot
@@ -290,9 +290,9 @@ t.test('a log or snapshot of a newer format is refused in words; an older one is
       const end = bytes.indexOf(0x0a, start) + 1
       writeFileSync(target, Buffer.concat([bytes.subarray(0, start), header.bytes, bytes.subarray(end)]))
       const storage = new FileStorage({ basePath: made.basePath, clock: made.clock })
-      if (version === 2) {
+      if (version === 3) {
         const error = await storage.open('q').catch((error: unknown) => error)
-        t.match(error, { name: 'StorageError', retryable: false, message: /format 2, written by a newer askonce/ })
+        t.match(error, { name: 'StorageError', retryable: false, message: /format 3, written by a newer askonce/ })
         t.match((error as Error).message, /Upgrade/)
       } else {
         const handle = await storage.open('q')

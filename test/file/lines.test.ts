@@ -6,8 +6,9 @@ import t from 'tap'
 import type { Command } from '../../src/machine.ts'
 import type { Encoded, JobRecord, Verdict } from '../../src/record.ts'
 import type { Entry, LogEntry } from '../../storages/file/entries.ts'
-import { entryText, parseEntry, recordText } from '../../storages/file/entries.ts'
+import { entryText, parseEntry } from '../../storages/file/entries.ts'
 import { LineBuffer, scanLines } from '../../storages/file/lines.ts'
+import { recordText } from '../../storages/file/record-text.ts'
 import { encodedField, fieldEncoded, fieldText, textField } from '../../storages/file/text.ts'
 
 const text = fc.oneof(
@@ -23,27 +24,47 @@ const names = { id: text, incarnation: text, fingerprint: text }
 const bounds = { maxAttempts: number, resultTTL: number, failureTTL: number }
 
 const verdict: fc.Arbitrary<Verdict> = fc.oneof(
-  fc.record({ kind: fc.constant('complete' as const), ttlMs: number, result: encoded }),
+  fc.record(
+    {
+      kind: fc.constant('complete' as const),
+      ttlMs: number,
+      result: encoded,
+      outbox: fc.record({ rows: encoded, ttlMs: number }),
+    },
+    { requiredKeys: ['kind', 'ttlMs', 'result'] },
+  ),
   fc.record({ kind: fc.constant('fail' as const), ttlMs: number, error: encoded }),
   fc.record({ kind: fc.constant('retry' as const), delayMs: number, error: encoded }),
   fc.record({ kind: fc.constant('release' as const), delayMs: number }),
 )
 
 const command: fc.Arbitrary<Command> = fc.oneof(
-  fc.record({
-    type: fc.constant('enqueue' as const),
-    spec: fc.record({ ...names, ...bounds }),
-    payload: encoded,
-    delayMs: number,
-    rejectMismatch: fc.boolean(),
-    lease: fc.option(lease),
-    inline: fc.boolean(),
-  }),
+  fc.record(
+    {
+      type: fc.constant('enqueue' as const),
+      spec: fc.record({ ...names, ...bounds }),
+      payload: encoded,
+      delayMs: number,
+      rejectMismatch: fc.boolean(),
+      lease: fc.option(lease),
+      inline: fc.boolean(),
+      refresh: fc.constant(true),
+    },
+    { requiredKeys: ['type', 'spec', 'payload', 'delayMs', 'rejectMismatch', 'lease', 'inline'] },
+  ),
   fc.record({ type: fc.constant('claim' as const), generation: text, leaseMs: number, graceMs: number }),
   fc.record({ type: fc.constant('extend' as const), generation: text, leaseMs: number }),
   fc.record({ type: fc.constant('settle' as const), generation: text, verdict }),
   fc.record({ type: fc.constant('cancel' as const) }),
   fc.record({ type: fc.constant('touch' as const), ttlMs: number }),
+  fc.record({ type: fc.constant('mark' as const), name: text, token: text }),
+  fc.record({ type: fc.constant('collect' as const), generation: text, leaseMs: number, graceMs: number }),
+  fc.record({
+    type: fc.constant('deliver' as const),
+    generation: text,
+    rows: fc.option(encoded),
+    delayMs: number,
+  }),
   fc.record({ type: fc.constant('forget' as const) }),
 )
 
@@ -60,20 +81,50 @@ const entry: fc.Arbitrary<LogEntry> = fc.oneof(
   fc.record({ kind: fc.constant('seal' as const), now: number }),
 )
 
-const spec = fc.record({ ...names, ...bounds, createdAt: number })
+const spec = fc.record(
+  { ...names, ...bounds, createdAt: number, marks: text },
+  { requiredKeys: ['id', 'incarnation', 'fingerprint', 'maxAttempts', 'resultTTL', 'failureTTL', 'createdAt'] },
+)
 const base = { spec, attempts: number, at: number }
 const open = { ...base, payload: encoded, inline: fc.boolean() }
+const kept = fc.record({ result: fc.option(encoded), settledAt: number, until: number })
+const outbox = fc.record({
+  rows: encoded,
+  at: number,
+  generation: fc.option(text),
+  attempts: number,
+  until: number,
+})
+const missed = fc.record({
+  reason: fc.constantFrom('error' as const, 'exhausted' as const, 'cancelled' as const),
+  error: fc.option(encoded),
+})
+const openKeys = ['spec', 'attempts', 'at', 'payload', 'inline', 'state', 'generation'] as const
 const record: fc.Arbitrary<JobRecord> = fc.oneof(
-  fc.record({ ...open, state: fc.constant('queued' as const), generation: fc.option(text) }),
-  fc.record({ ...open, state: fc.constant('processing' as const), generation: text }),
-  fc.record({ ...open, state: fc.constant('failing' as const), generation: text, error: encoded }),
-  fc.record({
-    ...base,
-    state: fc.constant('completed' as const),
-    generation: text,
-    result: fc.option(encoded),
-    settledAt: number,
-  }),
+  fc.record(
+    { ...open, state: fc.constant('queued' as const), generation: fc.option(text), kept },
+    { requiredKeys: [...openKeys] },
+  ),
+  fc.record(
+    { ...open, state: fc.constant('processing' as const), generation: text, kept },
+    { requiredKeys: [...openKeys] },
+  ),
+  fc.record(
+    { ...open, state: fc.constant('failing' as const), generation: text, error: encoded, kept },
+    { requiredKeys: [...openKeys, 'error'] },
+  ),
+  fc.record(
+    {
+      ...base,
+      state: fc.constant('completed' as const),
+      generation: fc.option(text),
+      result: fc.option(encoded),
+      settledAt: number,
+      outbox,
+      missed,
+    },
+    { requiredKeys: ['spec', 'attempts', 'at', 'state', 'generation', 'result', 'settledAt'] },
+  ),
   fc.record({
     ...base,
     state: fc.constant('failed' as const),

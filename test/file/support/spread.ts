@@ -96,6 +96,21 @@ export class Processes {
   }
 }
 
+const methods: readonly Exclude<keyof StorageHandle, 'watch' | 'close'>[] = [
+  'enqueue',
+  'claim',
+  'extend',
+  'settle',
+  'cancel',
+  'touch',
+  'mark',
+  'deliver',
+  'get',
+  'sweep',
+  'hold',
+  'stats',
+]
+
 let handles = 0
 
 class SpreadStorage implements Storage {
@@ -131,9 +146,7 @@ class SpreadStorage implements Storage {
         return this.#next().ask(id, method, ...given)
       }
     const handle: Record<string, unknown> = {}
-    for (const method of ['enqueue', 'claim', 'extend', 'settle', 'cancel', 'touch', 'get', 'sweep', 'hold', 'stats']) {
-      handle[method] = forward(method)
-    }
+    for (const method of methods) handle[method] = forward(method)
     handle['watch'] = (listener: HintListener) => {
       if (closed) throw new errors.StorageClosedError()
       const own: HintListener = (hint) => listener(hint)
