@@ -59,7 +59,7 @@ export class Connection {
    * Runs a script.
    *
    * @param timeoutMs - for all tries together
-   * @param onRepeat - called before each try but the first; may change the arguments
+   * @param onRepeat - called before each try that follows one that may have run; may change the arguments
    * @throws StorageError
    */
   async run(
@@ -91,19 +91,25 @@ export class Connection {
     const end = performance.now() + timeoutMs
     let problem = error
     let load = false
+    /** Why the connection was given up by ourselves: tells more than that there is none. */
+    let renewed: StorageError | null = null
     for (let times = 0; ; times++) {
       const fault = this.#faultOf(problem)
       if (fault.action === 'fail') throw fault.error
-      if (fault.action === 'renew') this.#own?.disconnect(true)
+      if (fault.action === 'renew') {
+        renewed = fault.error
+        this.#own?.disconnect(true)
+      }
       const leftMs = end - performance.now()
       load = load || fault.action === 'load'
       if (fault.action !== 'load') {
         const ceiling = Math.min(repeatMsMax, repeatMsMin * 2 ** Math.min(times, 10))
         const pauseMs = ceiling * (0.5 + this.#options.random() / 2)
-        if (pauseMs >= leftMs) throw fault.error
+        if (pauseMs >= leftMs) throw renewed ?? fault.error
         await new Promise((resolve) => setTimeout(resolve, pauseMs))
       }
-      onRepeat?.()
+      // Without its script nothing can have run.
+      if (fault.action !== 'load') onRepeat?.()
       try {
         return await this.#once(script, args, load, end - performance.now())
       } catch (again) {

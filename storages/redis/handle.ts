@@ -6,11 +6,21 @@
 
 import { StorageClosedError } from '../../src/errors.ts'
 import { limits } from '../../src/limits.ts'
-import type { CancelOutcome, ExtendOutcome, SettleOutcome, TouchOutcome } from '../../src/machine.ts'
+import type {
+  CancelOutcome,
+  DeliverOutcome,
+  ExtendOutcome,
+  MarkOutcome,
+  SettleOutcome,
+  TouchOutcome,
+} from '../../src/machine.ts'
 import type { JobRecord } from '../../src/record.ts'
 import type {
   ClaimAnswer,
   ClaimRequest,
+  CollectRequest,
+  DeliverAnswers,
+  Delivery,
   EnqueueAnswer,
   EnqueueAnswers,
   EnqueueItem,
@@ -18,6 +28,7 @@ import type {
   Hint,
   HintListener,
   LeaseTerms,
+  Mark,
   SettleAnswers,
   Settlement,
   StorageHandle,
@@ -166,6 +177,28 @@ export class RedisHandle implements StorageHandle {
 
   touch(items: readonly { readonly id: string; readonly ttlMs: number }[]): Promise<readonly TouchOutcome[]> {
     return this.#sliced(items, (slice) => scatter(this.#parts, slice, byId, (part, own) => part.touch(own)))
+  }
+
+  mark(items: readonly Mark[]): Promise<readonly MarkOutcome[]> {
+    return this.#sliced(items, (slice) => scatter(this.#parts, slice, byId, (part, own) => part.mark(own)))
+  }
+
+  async deliver(items: readonly Delivery[], request: CollectRequest | null): Promise<DeliverAnswers> {
+    if (items.length > limits.callItemsMax) {
+      const first = await this.deliver(items.slice(0, limits.callItemsMax), null)
+      const rest = await this.deliver(items.slice(limits.callItemsMax), request)
+      return { answers: [...first.answers, ...rest.answers], collected: rest.collected }
+    }
+    return this.#run(async () => {
+      if (this.#parts.length === 1) return (this.#parts[0] as Operations).deliver(items, request)
+      const answers = await scatter<Delivery, DeliverOutcome>(
+        this.#parts,
+        items,
+        byId,
+        async (part, own) => (await part.deliver(own, null)).answers,
+      )
+      return { answers, collected: request === null ? null : await this.#claims.collect(request) }
+    })
   }
 
   async get(ids: readonly string[]): Promise<GetAnswers> {

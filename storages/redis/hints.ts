@@ -12,6 +12,8 @@ export function hintOf(kind: string, id: string, text: string): Hint | null {
   switch (kind) {
     case 'd':
       return { type: 'due', inMs: Number(text) }
+    case 'o':
+      return { type: 'outbox', inMs: Number(text) }
     case 's':
       return text === '' ? { type: 'settled', id } : { type: 'settled', id, record: decodeRecord(id, text) }
     case 'c':

@@ -1,11 +1,21 @@
 /**
  * How records lie in Redis: names of keys, and a record's one string. The scripts cut the same string by the same places;
- * its map is in scripts/prelude.ts.
+ * its map is in scripts/parts/layout.ts.
  *
  * @module
  */
 
-import type { Encoded, JobRecord, JobSpec, ProcessingRecord } from '../../src/record.ts'
+import type {
+  CompletedRecord,
+  Encoded,
+  JobRecord,
+  JobSpec,
+  Kept,
+  Missed,
+  OpenRecord,
+  Outbox,
+  ProcessingRecord,
+} from '../../src/record.ts'
 import type { EnqueueItem } from '../../src/storage.ts'
 
 /**
@@ -72,6 +82,8 @@ function digits(value: number, width: number): string {
   return String(value).padStart(width, '0')
 }
 
+const missedReasons: Readonly<Record<string, Missed['reason']>> = { e: 'error', x: 'exhausted', c: 'cancelled' }
+
 const noGeneration = ' '.repeat(generationChars)
 
 /** A new record from its state on: what goes before it, the times, is the server's to say. */
@@ -99,12 +111,70 @@ export function encodeError(error: Encoded): string {
   return digits(text.length, 9) + text
 }
 
-/** Reads a record. A payload that is not there is ''. */
+/** Rows of an outbox as `deliver` takes them. */
+export function encodeRows(rows: Encoded): string {
+  return encodeError(rows)
+}
+
+/** A completion with an outbox as `settle` takes it. */
+export function encodePosted(result: Encoded, rows: Encoded, ttlMs: number): string {
+  const text = encodeBody(rows)
+  return digits(ttlMs, 13) + digits(text.length, 9) + digits(Buffer.byteLength(text), 9) + text + encodeBody(result)
+}
+
+/** The parts of a record's text that most records have. */
+interface Frame {
+  readonly spec: JobSpec
+  readonly attempts: number
+  readonly at: number
+  readonly inline: boolean
+  readonly generation: string | null
+  readonly bodyAt: number
+}
+
+/**
+ * Reads a record, and what stands before it: K times of a result that is kept, which stands behind; k the same without the
+ * result; O an outbox. A payload or result that is not there is ''.
+ */
 export function decodeRecord(id: string, text: string): JobRecord {
+  switch (text[0]) {
+    case 'k':
+      return { ...(decodeBare(id, text.slice(27)) as ProcessingRecord), kept: { ...keptTimes(text), result: '' } }
+    case 'K': {
+      const { record, end } = decodeOpen(id, text.slice(27))
+      return { ...record, kept: { ...keptTimes(text), result: decodeBody(text.slice(27 + end)) } }
+    }
+    case 'O': {
+      const { outbox, end } = decodeOutbox(text)
+      const record = decodeBare(id, text.slice(end)) as CompletedRecord
+      return { ...record, result: record.result ?? '', outbox }
+    }
+    default:
+      return decodeBare(id, text)
+  }
+}
+
+function keptTimes(text: string): Omit<Kept, 'result'> {
+  return { settledAt: Number(text.slice(14, 27)), until: Number(text.slice(1, 14)) }
+}
+
+function decodeOutbox(text: string): { outbox: Outbox; end: number } {
+  const rowsAt = 46 + Number(text.slice(34, 37))
+  const end = rowsAt + Number(text.slice(37, 46))
+  const outbox = {
+    rows: decodeBody(text.slice(rowsAt, end)) ?? '',
+    at: Number(text.slice(14, 27)),
+    generation: decodeGeneration(text.slice(46, rowsAt)),
+    attempts: Number(text.slice(27, 34)),
+    until: Number(text.slice(1, 14)),
+  }
+  return { outbox, end }
+}
+
+function decodeFrame(id: string, text: string): Frame {
   const slotEnd = 53 + Number(text.slice(42, 45))
   const specEnd = slotEnd + Number(text.slice(45, 49))
-  const bodyAt = specEnd + Number(text.slice(49, 53))
-  const [incarnation, fingerprint, resultTTL, failureTTL] = text.slice(slotEnd, specEnd).split('\n') as [
+  const [incarnation, fingerprint, resultTTL, failureTTL, ...marks] = text.slice(slotEnd, specEnd).split('\n') as [
     string,
     string,
     string,
@@ -119,34 +189,49 @@ export function decodeRecord(id: string, text: string): JobRecord {
     resultTTL: Number(resultTTL),
     failureTTL: Number(failureTTL),
   }
-  const attempts = Number(text.slice(28, 35))
-  const at = Number(text.slice(13, 26))
-  const inline = text.charCodeAt(27) === 0x31
-  const generation = decodeGeneration(text.slice(53, slotEnd))
-  switch (text[26]) {
-    case 'q':
-      return { state: 'queued', spec, attempts, at, payload: payloadAt(text, bodyAt), inline, generation }
-    case 'p': {
-      const payload = payloadAt(text, bodyAt)
-      return { state: 'processing', spec, attempts, at, payload, inline, generation: generation ?? '' }
-    }
-    case 'f': {
-      const errorAt = bodyAt + 18
-      const errorEnd = errorAt + Number(text.slice(bodyAt, bodyAt + 9))
-      const error = decodeBody(text.slice(errorAt, errorEnd)) ?? ''
-      const payload = payloadAt(text, errorEnd)
-      return { state: 'failing', spec, attempts, at, payload, inline, generation: generation ?? '', error }
-    }
-    default: {
-      const settledAt = Number(text.slice(bodyAt, bodyAt + 13))
-      const outcome = decodeBody(text.slice(bodyAt + 13))
-      if (text[26] === 'C') {
-        return { state: 'completed', spec, attempts, at, generation: generation ?? '', result: outcome, settledAt }
-      }
-      const reason = text[26] === 'E' ? 'exhausted' : 'error'
-      return { state: 'failed', spec, attempts, at, generation, reason, error: outcome, settledAt }
-    }
+  return {
+    spec: marks.length === 0 ? spec : { ...spec, marks: `${marks.join('\n')}\n` },
+    attempts: Number(text.slice(28, 35)),
+    at: Number(text.slice(13, 26)),
+    inline: text.charCodeAt(27) % 2 === 1,
+    generation: decodeGeneration(text.slice(53, slotEnd)),
+    bodyAt: specEnd + Number(text.slice(49, 53)),
   }
+}
+
+/** Reads an open record without its payload; answers where its text ends, too. */
+function decodeOpen(id: string, text: string): { record: OpenRecord; end: number } {
+  const { bodyAt, spec, attempts, at, inline, generation } = decodeFrame(id, text)
+  const base = { spec, attempts, at, payload: '', inline }
+  if (text[26] === 'q') return { record: { state: 'queued', ...base, generation }, end: bodyAt }
+  const lease = generation ?? ''
+  if (text[26] === 'p') return { record: { state: 'processing', ...base, generation: lease }, end: bodyAt }
+  const { error, end } = errorAt(text, bodyAt)
+  return { record: { state: 'failing', ...base, generation: lease, error: error ?? '' }, end }
+}
+
+/** An error with its lengths before it. */
+function errorAt(text: string, at: number): { error: Encoded | null; end: number } {
+  const end = at + 18 + Number(text.slice(at, at + 9))
+  return { error: decodeBody(text.slice(at + 18, end)), end }
+}
+
+function decodeBare(id: string, text: string): JobRecord {
+  const state = text[26] as string
+  if (state === 'q' || state === 'p' || state === 'f') {
+    const { record, end } = decodeOpen(id, text)
+    return { ...record, payload: payloadAt(text, end) }
+  }
+  const { bodyAt, spec, attempts, at, generation } = decodeFrame(id, text)
+  const base = { spec, attempts, at, generation, settledAt: Number(text.slice(bodyAt, bodyAt + 13)) }
+  if (state === 'M') {
+    const { error, end } = errorAt(text, bodyAt + 14)
+    const missed = { reason: missedReasons[text[bodyAt + 13] as string] ?? 'error', error } as const
+    return { state: 'completed', ...base, result: decodeBody(text.slice(end)), missed }
+  }
+  const outcome = decodeBody(text.slice(bodyAt + 13))
+  if (state === 'C') return { state: 'completed', ...base, result: outcome }
+  return { state: 'failed', ...base, reason: state === 'E' ? 'exhausted' : 'error', error: outcome }
 }
 
 function payloadAt(text: string, start: number): Encoded {
@@ -155,8 +240,9 @@ function payloadAt(text: string, start: number): Encoded {
 
 /** Reads a claimed job: as it was before the lease, unless it carries the lease's generation. */
 export function decodeJob(id: string, text: string, generation: string, at: number): ProcessingRecord {
-  const record = decodeRecord(id, text) as ProcessingRecord
+  const record = decodeRecord(id, text) as OpenRecord
   if (record.state === 'processing' && record.generation === generation) return record
-  const { spec, attempts, payload, inline } = record
-  return { state: 'processing', spec, attempts: attempts + 1, at, payload, inline, generation }
+  const { spec, attempts, payload, inline, kept } = record
+  const job: ProcessingRecord = { state: 'processing', spec, attempts: attempts + 1, at, payload, inline, generation }
+  return kept === undefined ? job : { ...job, kept }
 }

@@ -5,26 +5,45 @@
  */
 
 import { limits } from '../../src/limits.ts'
-import type { CancelOutcome, ExtendOutcome, SettleOutcome, TouchOutcome } from '../../src/machine.ts'
-import type { JobRecord, ProcessingRecord, Verdict } from '../../src/record.ts'
+import type { CancelOutcome, ExtendOutcome, MarkOutcome, TouchOutcome } from '../../src/machine.ts'
+import type { JobRecord } from '../../src/record.ts'
 import type {
   ClaimAnswer,
   ClaimRequest,
-  EnqueueAnswer,
+  CollectRequest,
+  DeliverAnswers,
+  Delivery,
   EnqueueAnswers,
   EnqueueItem,
   GetAnswers,
   Hint,
   LeaseTerms,
+  Mark,
   SettleAnswers,
   Settlement,
   StorageStats,
 } from '../../src/storage.ts'
 import type { Connection } from './connection.ts'
 import { hintOf } from './hints.ts'
-import { decodeJob, decodeRecord, encodeBody, encodeError, encodeGeneration, encodeNew } from './layout.ts'
+import { decodeRecord, encodeGeneration, encodeNew, encodeRows } from './layout.ts'
 import type { Script } from './scripts/index.ts'
 import { scripts } from './scripts/index.ts'
+import {
+  between,
+  bodyOf,
+  cancelOutcomes,
+  deliverOutcomes,
+  extendOutcomes,
+  letterOf,
+  markOutcomes,
+  outcomes,
+  readClaim,
+  readCollected,
+  readEnqueued,
+  settleOutcomes,
+  termsOf,
+  touchOutcomes,
+} from './wire.ts'
 
 /** What the operations of one partition need. */
 export interface OperationsOptions {
@@ -37,23 +56,6 @@ export interface OperationsOptions {
   /** Whether the call about to be made is to ask the channel for an echo. */
   readonly asksEcho: () => boolean
 }
-
-const settleOutcomes: Readonly<Record<string, SettleOutcome>> = { s: 'settled', x: 'stale' }
-const extendOutcomes: Readonly<Record<string, ExtendOutcome>> = { e: 'extended', x: 'stale' }
-const cancelOutcomes: Readonly<Record<string, CancelOutcome>> = {
-  d: 'cancelled',
-  p: 'processing',
-  C: 'completed',
-  X: 'failed',
-  n: 'not_found',
-}
-const touchOutcomes: Readonly<Record<string, TouchOutcome>> = {
-  u: 'updated',
-  n: 'not_found',
-  o: 'not_terminal',
-  m: 'missing_payload',
-}
-const verdictLetters: Readonly<Record<Verdict['kind'], string>> = { complete: 'c', fail: 'x', retry: 'f', release: 'q' }
 
 /** Closing waits no longer than this for being taken off a list that forgets by itself, ms. */
 const retireMsMax = 1_000
@@ -85,35 +87,16 @@ export class Operations {
     const args = this.#args(channel)
     for (const item of items) args.push(item.spec.id, termsOf(item), encodeNew(item, channel))
     const reply = (await this.#connection.run(scripts.enqueue, args)) as [number, string, ...string[]]
-    const now = Number(reply[0])
-    const letters = reply[1]
-    let next = 2
-    const answers = items.map((item, index): EnqueueAnswer => {
-      const letter = letters[index] as string
-      switch (letter) {
-        case 'c':
-          return created(queuedRecord(item, now, now + item.delayMs), false)
-        case 'l':
-          return created(leasedRecord(item, now), true)
-        case 'H':
-          return created(queuedRecord(item, now, Number(reply[next++])), false)
-        default: {
-          const record = decodeRecord(item.spec.id, reply[next++] as string)
-          const outcome = letter === 'C' || letter === 'L' ? 'created' : 'exists'
-          const leased = letter === 'L' || letter === 'F' || letter === 'G'
-          return { outcome, leased, mismatch: letter === 'M' || letter === 'G', record }
-        }
-      }
-    })
+    const { now, answers, next } = readEnqueued(reply, items)
     this.#tell(reply, next)
     return { now, answers }
   }
 
   async claim(request: ClaimRequest): Promise<ClaimAnswer> {
     const args = this.#pollArgs(this.#channel())
-    const reply = await this.#claiming(scripts.claim, args, request)
+    const { reply, lease } = await this.#claiming(scripts.claim, args, request)
     const now = Number(reply[0])
-    const { answer, next } = readClaim(reply, 1, now, request)
+    const { answer, next } = readClaim(reply, 1, now, lease)
     this.#tell(reply, next)
     return answer
   }
@@ -125,31 +108,27 @@ export class Operations {
       const { kind } = verdict
       args.push(
         id,
-        verdictLetters[kind] + encodeGeneration(generation),
+        letterOf(verdict) + encodeGeneration(generation),
         String(kind === 'complete' || kind === 'fail' ? verdict.ttlMs : verdict.delayMs),
         bodyOf(verdict),
       )
     }
-    const reply =
-      claim === null
-        ? ((await this.#connection.run(scripts.settle, args)) as unknown[])
-        : await this.#claiming(scripts.settle, args, claim)
-    const now = Number(reply[0])
-    const answers = Array.from(reply[1] as string, (letter) => settleOutcomes[letter] as SettleOutcome)
     if (claim === null) {
+      const reply = (await this.#connection.run(scripts.settle, args)) as unknown[]
       this.#tell(reply, 2)
-      return { answers, claim: null }
+      return { answers: outcomes(settleOutcomes, reply[1] as string), claim: null }
     }
-    const { answer, next } = readClaim(reply, 2, now, claim)
+    const { reply, lease } = await this.#claiming(scripts.settle, args, claim)
+    const { answer, next } = readClaim(reply, 2, Number(reply[0]), lease)
     this.#tell(reply, next)
-    return { answers, claim: answer }
+    return { answers: outcomes(settleOutcomes, reply[1] as string), claim: answer }
   }
 
   async extend(items: readonly ({ readonly id: string } & LeaseTerms)[]): Promise<readonly ExtendOutcome[]> {
     const args = this.#args('')
     for (const { id, generation, leaseMs } of items) args.push(id, encodeGeneration(generation), String(leaseMs))
     const letters = (await this.#connection.run(scripts.extend, args)) as string
-    return Array.from(letters, (letter) => extendOutcomes[letter] as ExtendOutcome)
+    return outcomes(extendOutcomes, letters)
   }
 
   async cancel(ids: readonly string[]): Promise<readonly CancelOutcome[]> {
@@ -157,14 +136,47 @@ export class Operations {
     for (const id of ids) args.push(id)
     const reply = (await this.#connection.run(scripts.cancel, args)) as [string, ...string[]]
     this.#tell(reply, 1)
-    return Array.from(reply[0], (letter) => cancelOutcomes[letter] as CancelOutcome)
+    return outcomes(cancelOutcomes, reply[0])
   }
 
   async touch(items: readonly { readonly id: string; readonly ttlMs: number }[]): Promise<readonly TouchOutcome[]> {
     const args = this.#args('')
     for (const { id, ttlMs } of items) args.push(id, String(ttlMs))
     const letters = (await this.#connection.run(scripts.touch, args)) as string
-    return Array.from(letters, (letter) => touchOutcomes[letter] as TouchOutcome)
+    return outcomes(touchOutcomes, letters)
+  }
+
+  async mark(items: readonly Mark[]): Promise<readonly MarkOutcome[]> {
+    const args = this.#args('')
+    args.push(String(limits.marksCharsMax))
+    for (const { id, name, token } of items) args.push(id, name, token)
+    const letters = (await this.#connection.run(scripts.mark, args)) as string
+    return outcomes(markOutcomes, letters)
+  }
+
+  async deliver(items: readonly Delivery[], request: CollectRequest | null): Promise<DeliverAnswers> {
+    const args = request === null ? this.#args(this.#channel()) : this.#pollArgs(this.#channel())
+    args.push(String(items.length))
+    for (const { id, generation, rows, delayMs } of items) {
+      args.push(id, encodeGeneration(generation), rows === null ? '' : encodeRows(rows), String(delayMs))
+    }
+    if (request !== null) {
+      const limit = Math.min(request.limit, limits.callItemsMax)
+      args.push(encodeGeneration(request.generation), String(request.leaseMs), String(limit), '0')
+      if (args[2] !== '') this.#listed = true
+    }
+    const onRepeat = () => {
+      if (request !== null) args[args.length - 1] = '1'
+    }
+    const reply = (await this.#connection.run(scripts.deliver, args, undefined, onRepeat)) as unknown[]
+    const answers = outcomes(deliverOutcomes, reply[1] as string)
+    if (request === null) {
+      this.#tell(reply, 2)
+      return { answers, collected: null }
+    }
+    const { answer, next } = readCollected(reply, 2, Number(reply[0]))
+    this.#tell(reply, next)
+    return { answers, collected: answer }
   }
 
   async get(ids: readonly string[]): Promise<GetAnswers> {
@@ -219,24 +231,42 @@ export class Operations {
     return args
   }
 
-  /** Runs a script that ends with a claim. Whatever becomes of its answer, what it leases is not left behind. */
-  async #claiming(script: Script, args: string[], request: ClaimRequest): Promise<unknown[]> {
-    const { generation, leaseMs, limit, ids } = request
-    const own = encodeGeneration(generation)
+  /**
+   * Runs a script that ends with a claim. Whatever becomes of its answer, what it leases is not left behind: each try has a
+   * generation of its own, and gives back what those before it have leased. So a try that reaches Redis late, after one that
+   * was answered, can't give that one's leases back.
+   */
+  async #claiming(
+    script: Script,
+    args: string[],
+    request: ClaimRequest,
+  ): Promise<{ readonly reply: unknown[]; readonly lease: LeaseTerms }> {
+    const { leaseMs, limit, ids } = request
+    let { generation } = request
+    let tries = 1
     const lost = this.#lost
     this.#lost = []
-    const lostAt = args.length + 3
-    args.push(own, String(leaseMs), String(Math.min(limit, limits.callItemsMax)), between(lost))
+    const generationAt = args.length
+    const lostAt = generationAt + 3
+    const limitMax = Math.min(limit, limits.callItemsMax)
+    args.push(encodeGeneration(generation), String(leaseMs), String(limitMax), between(lost))
     // No id is '', so that no ids at all are told from none given.
     if (ids !== undefined) args.push(...(ids.length === 0 ? [''] : new Set(ids)))
     else if (args[2] !== '') this.#listed = true
+    const onRepeat = () => {
+      // A claim by ids finds its own leases.
+      if (ids !== undefined) return
+      lost.push(encodeGeneration(generation))
+      generation = `${request.generation}~${++tries}`
+      args[generationAt] = encodeGeneration(generation)
+      args[lostAt] = between(lost)
+    }
     try {
-      return (await this.#connection.run(script, args, undefined, () => {
-        if (ids === undefined) args[lostAt] = between([...lost, own])
-      })) as unknown[]
+      const reply = (await this.#connection.run(script, args, undefined, onRepeat)) as unknown[]
+      return { reply, lease: { generation, leaseMs } }
     } catch (error) {
+      if (ids === undefined) lost.push(encodeGeneration(generation))
       this.#lost.push(...lost)
-      if (ids === undefined) this.#lost.push(own)
       throw error
     }
   }
@@ -247,66 +277,4 @@ export class Operations {
       if (hint !== null) this.#emit(hint)
     }
   }
-}
-
-function between(generations: readonly string[]): string {
-  return generations.length === 0 ? '' : `\n${generations.join('\n')}\n`
-}
-
-function termsOf({ delayMs, rejectMismatch, wait, lease }: EnqueueItem): string {
-  if (delayMs === 0 && !rejectMismatch && !wait && lease === null) return ''
-  return `${delayMs} ${rejectMismatch ? 1 : 0} ${wait ? 1 : 0} ${lease?.leaseMs ?? 0}`
-}
-
-function bodyOf(verdict: Verdict): string {
-  switch (verdict.kind) {
-    case 'complete':
-      return encodeBody(verdict.result)
-    case 'fail':
-      return encodeBody(verdict.error)
-    case 'retry':
-      return encodeError(verdict.error)
-    case 'release':
-      return ''
-  }
-}
-
-function created(record: JobRecord, leased: boolean): EnqueueAnswer {
-  return { outcome: 'created', leased, mismatch: false, record }
-}
-
-function queuedRecord(item: EnqueueItem, now: number, at: number): JobRecord {
-  const { id, incarnation, fingerprint, maxAttempts, resultTTL, failureTTL } = item.spec
-  const spec = { id, incarnation, fingerprint, createdAt: now, maxAttempts, resultTTL, failureTTL }
-  const { payload, lease } = item
-  return { state: 'queued', spec, attempts: 0, at, payload, inline: lease !== null, generation: null }
-}
-
-function leasedRecord(item: EnqueueItem, now: number): ProcessingRecord {
-  const { id, incarnation, fingerprint, maxAttempts, resultTTL, failureTTL } = item.spec
-  const spec = { id, incarnation, fingerprint, createdAt: now, maxAttempts, resultTTL, failureTTL }
-  const { generation, leaseMs } = item.lease as LeaseTerms
-  const { payload } = item
-  return { state: 'processing', spec, attempts: 1, at: now + leaseMs, payload, inline: true, generation }
-}
-
-/** Reads what `claim` appended to a reply. */
-function readClaim(
-  reply: readonly unknown[],
-  from: number,
-  now: number,
-  { generation, leaseMs }: ClaimRequest,
-): { answer: ClaimAnswer; next: number } {
-  const heldForMs = Number(reply[from])
-  const nextInMs = Number(reply[from + 1])
-  let next = from + 3
-  const jobs: ProcessingRecord[] = []
-  for (let left = Number(reply[from + 2]); left > 0; left--, next += 2) {
-    jobs.push(decodeJob(reply[next] as string, reply[next + 1] as string, generation, now + leaseMs))
-  }
-  const exhausted: JobRecord[] = []
-  for (let left = Number(reply[next++]); left > 0; left--, next += 2) {
-    exhausted.push(decodeRecord(reply[next] as string, reply[next + 1] as string))
-  }
-  return { answer: { now, jobs, exhausted, nextInMs: nextInMs < 0 ? null : nextInMs, heldForMs }, next }
 }

@@ -4,7 +4,15 @@
  * @module
  */
 
-import type { ClaimAnswer, ClaimRequest, SettleAnswers, Settlement } from '../../src/storage.ts'
+import type { CompletedRecord } from '../../src/record.ts'
+import type {
+  ClaimAnswer,
+  ClaimRequest,
+  CollectAnswer,
+  CollectRequest,
+  SettleAnswers,
+  Settlement,
+} from '../../src/storage.ts'
 import { partitionOf } from './layout.ts'
 import type { Operations } from './operations.ts'
 
@@ -89,6 +97,31 @@ export class RoundClaims {
       },
     )
     return { answers, claim: await this.#round(claim, start, claimed) }
+  }
+
+  /** Looks for outboxes all around until the limit is reached. */
+  async collect(request: CollectRequest): Promise<CollectAnswer> {
+    const start = this.#next()
+    const records: CompletedRecord[] = []
+    const dueAt: number[] = []
+    let now = 0
+    let asked = 0
+    for (; asked < this.#parts.length && records.length < request.limit; asked++) {
+      const part = this.#parts[(start + asked) % this.#parts.length] as Operations
+      let found: CollectAnswer
+      try {
+        found = (await part.deliver([], { ...request, limit: request.limit - records.length }))
+          .collected as CollectAnswer
+      } catch (error) {
+        if (records.length === 0) throw error
+        break
+      }
+      records.push(...found.records)
+      now = Math.max(now, found.now)
+      if (found.nextInMs !== null) dueAt.push(found.now + found.nextInMs)
+    }
+    const known = asked === this.#parts.length && dueAt.length > 0
+    return { now, records, nextInMs: known ? Math.max(0, Math.min(...dueAt) - now) : null }
   }
 
   #next(): number {

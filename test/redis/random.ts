@@ -63,7 +63,7 @@ export async function randomCommands(server: RedisServer, commands: number, seed
 /** The handle, with something done after each operation that writes. */
 function watched(handle: StorageHandle, after: () => Promise<void>): StorageHandle {
   const wrapped = Object.create(handle) as Record<string, unknown>
-  for (const name of ['enqueue', 'claim', 'extend', 'settle', 'cancel', 'touch'] as const) {
+  for (const name of ['enqueue', 'claim', 'extend', 'settle', 'cancel', 'touch', 'mark', 'deliver'] as const) {
     wrapped[name] = async (...values: unknown[]) => {
       const answer = await (handle[name] as (...values: unknown[]) => Promise<unknown>).apply(handle, values)
       await after()

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { Queue } from '../../src/index.ts'
 import { complete, release, retry } from '../../src/record.ts'
+import type { Hint } from '../../src/storage.ts'
 import { RedisStorage } from '../../storages/redis/index.ts'
 import { RedisServer } from '../support/redis-server.ts'
 import { Hints, item, wish } from './items.ts'
@@ -105,6 +106,51 @@ t.test('what settles gives back is told of, and so is the end of a hold', { skip
   await hints.first(({ type }) => type === 'due', seen)
   t.pass('the hold’s end was told')
 })
+
+t.test(
+  'relays hear of rows at once, and so do those who only listen; who was told stays on the list',
+  { skip },
+  async (t) => {
+    const server = await RedisServer.start()
+    const worker = await new RedisStorage({ url: server.url }).open('q')
+    const relay = await new RedisStorage({ url: server.url }).open('q')
+    const listener = await new RedisStorage({ url: server.url }).open('q')
+    const elsewhere = await new RedisStorage({ url: server.url }).open('q2')
+    t.teardown(async () => {
+      await Promise.all([worker, relay, listener, elsewhere].map((handle) => handle.close()))
+      await server.dispose()
+    })
+    const heard = [worker, relay, listener, elsewhere].map((handle) => new Hints(handle))
+    t.same((await relay.deliver([], wish())).collected?.records, [])
+    const post = async (id: string) => {
+      await worker.enqueue([item(id)])
+      const [job] = (await worker.claim(wish())).jobs
+      const verdict = complete('done', 60_000, { rows: 'rows', ttlMs: 60_000 })
+      const { answers } = await worker.settle([{ id, generation: job?.generation ?? '', verdict }], null)
+      t.same(answers, ['settled'])
+    }
+    const outbox = (inMs: number) => (hint: Hint) => hint.type === 'outbox' && hint.inMs === inMs
+    for (const id of ['a', 'b']) {
+      const seen = heard.map(({ all }) => all.length)
+      await post(id)
+      for (const index of [1, 2]) await heard[index]?.first(outbox(0), seen[index])
+    }
+    const { collected } = await relay.deliver([], wish(2))
+    const [first, second] = (collected?.records ?? []).map(({ spec, outbox }) => {
+      return { id: spec.id, generation: outbox?.generation ?? '', delayMs: 5_000 }
+    })
+    if (first === undefined || second === undefined) throw new Error('both are due')
+    await relay.deliver(
+      [
+        { ...first, rows: 'left' },
+        { ...second, rows: null },
+      ],
+      null,
+    )
+    for (const index of [1, 2]) await heard[index]?.first(outbox(5_000))
+    t.equal(heard[3]?.all.filter(({ type }) => type === 'outbox').length, 0, 'another queue hears nothing')
+  },
+)
 
 t.test('waiters cost no command beyond the enqueue, and get the record itself', { skip }, async (t) => {
   const server = await RedisServer.start()

@@ -1,59 +1,56 @@
-import { meeting } from './meet.ts'
-import { finishing, inlining, prelude, taking, telling, viewing } from './prelude.ts'
+import { lazily, script } from './part.ts'
+import { creating } from './parts/creating.ts'
+import { living } from './parts/layout.ts'
+import { meeting } from './parts/meeting.ts'
+import { queueing } from './parts/queueing.ts'
+import { renewing } from './parts/renewing.ts'
 
-/**
- * ARGV: 3.. for each item: id; terms ('' or: delayMs, reject 0|1, wait 0|1, leaseMs or 0; blank-separated); the record from
- * its state on. Answers: now, a letter each, the records of those in capitals, then `mine`. Letters: c created, l created and
- * leased, H created while held (until when, instead of the record); C L own write met again; E exists, M with another
- * payload, F G the same two and leased.
- */
-export const enqueue = /* lua */ `${prelude}${inlining}${telling}${finishing}${taking}${viewing}${meeting}
-local letters, out, zadd, n = {}, { now, '' }, {}, 0
-local function put(key, v, ends)
-  if ends then return call('SET', key, v, 'NX', 'PXAT', ends - 1) end
-  return call('SET', key, v, 'NX')
+export const enqueue = script('enqueue', {
+  header: `
+-- KEYS: 1 never exists; 2 the due set
+-- ARGV: 1 own channel or ''; 2 flags; 3.. for each item: id; terms ('' or: delayMs, reject 0|1, wait 0|1, leaseMs or 0,
+--   refresh 0|1, blank-separated); the record from its state on
+-- Answers: now, a letter each, the records of those in capitals, then what the caller is told. Letters: c created, l created
+--   and leased, H created while held (until when, instead of the record); C L the same as c l, but not by these terms alone
+--   (own write met again, or a result is kept); E exists, M with another payload, F G the same two and leased
+`,
+  uses: [creating, meeting, queueing, lazily(renewing, [living])],
+  body: /* lua */ `
+-- a record was written: what follows, and the answer
+local function made(id, v, letter, last)
+  if letter == 'c' then
+    queue(id, sub(v, 14, 26) - now)
+    return 'c'
+  end
+  inlined(id, nil, letter == 'H' and 'q' or 'p', last)
+  return letter, letter == 'H' and sub(v, 14, 26) or nil
 end
+-- there is a record already
+local function found(id, v, letter, last, ...)
+  local old, ended = head(rec .. id), ''
+  if old ~= '' and not gone(id, old) then
+    local met, shown
+    met, shown, ended = meet(id, old, ...)
+    if met then return met, shown end
+  end
+  local keeps
+  v, keeps, last = renew(id, v, last, ended)
+  local answered, at = made(id, v, letter, last)
+  if not keeps then return answered, at end
+  return letter == 'l' and 'L' or 'C', letter == 'l' and forHolder(id, v) or view(id, v)
+end
+local letters, out = {}, { now, '' }
 for i = 3, #ARGV, 3 do
-  local id, terms, rest = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-  local key, letter, at, reject, wait, ms, v, ends = rec .. id, 'c', now, false, false, 0
-  if terms ~= '' then
-    local delay, r, w, lease = string.match(terms, '(%d+) (%d) (%d) (%d+)')
-    at, reject, wait, ms = now + delay, r == '1', w == '1', tonumber(lease)
-  end
-  if ms == 0 then
-    v = now .. at .. rest
-  elseif held() then
-    local gen = tonumber(sub(rest, 17, 19))
-    letter, at = 'H', math.max(at, till)
-    v = now .. at .. 'q10000000' .. sub(rest, 10, 27) .. string.rep(' ', gen) .. sub(rest, 28 + gen)
-  else
-    letter, at = 'l', now + ms
-    v = now .. at .. rest
-  end
-  if ms > 0 then ends = at + resultTTL(v) end
-  local made = put(key, v, ends)
-  if not made then
-    local old = head(key)
-    if old == '' or gone(old) then
-      call('DEL', key)
-      made = put(key, v, ends)
-    else
-      letter, out[#out + 1] = meet(id, key, old, rest, reject, wait, ms)
-    end
-  end
-  if made and ends then inlined(id, nil, letter == 'H' and 'q' or 'p', ends) end
-  if made and letter == 'H' then out[#out + 1] = tostring(at) end
-  if made and ms == 0 then
-    zadd[n + 1], zadd[n + 2] = us + (at - now) * 1000 + n / 8, id
-    n = n + 2
-    if not soon or at - now < soon then soon = at - now end
-  end
-  letters[#letters + 1] = letter
+  local id, rest, at, reject, wait, ms, fresh = ARGV[i], ARGV[i + 2], terms(ARGV[i + 1])
+  local v, letter, last = new(rest, at, ms)
+  local shown
+  if put(rec .. id, v, last) then letter, shown = made(id, v, letter, last)
+  else letter, shown = found(id, v, letter, last, rest, reject, wait, ms, fresh) end
+  letters[#letters + 1], out[#out + 1] = letter, shown
 end
-if n > 0 then call('ZADD', due, unpack(zadd)) end
-if undue[1] then call('ZREM', due, unpack(undue)) end
-leased()
-if soon then announce(soon) end
+queued()
+if soonest then announce(soonest) end
 out[2] = table.concat(letters)
 return answer(out)
-`
+`,
+})

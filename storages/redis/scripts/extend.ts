@@ -1,17 +1,26 @@
-import { inlining, prelude } from './prelude.ts'
+import { script } from './part.ts'
+import { inlining } from './parts/inlining.ts'
+import { living } from './parts/layout.ts'
 
-/** ARGV: 3.. id, generation, leaseMs of each. Answers: a letter each: e extended, x stale. */
-export const extend = /* lua */ `${prelude}${inlining}
+export const extend = script('extend', {
+  header: `
+-- KEYS: 1 never exists; 2 the due set
+-- ARGV: 1 ''; 2 flags; 3.. id, generation, leaseMs of each
+-- Answers: a letter each: e extended, x stale
+`,
+  uses: [living, inlining],
+  body: /* lua */ `
 local letters, scores = {}, {}
+-- a write that needs no memory comes first: Redis then lets the others pass even at maxmemory
 call('DEL', KEYS[1])
 for i = 3, #ARGV, 3 do
   local id, gen, ms = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local v, letter = head(rec .. id), 'x'
-  if v ~= '' and byte(v, 27) == 112 and sub(v, 54, parts(v) - 1) == gen and not gone(v) then
+  if v ~= '' and byte(v, 27) == 112 and generation(v) == gen and not gone(id, v) then
     letter = 'e'
     call('SETRANGE', rec .. id, 13, tostring(now + ms))
-    if byte(v, 28) == 49 then
-      inlined(id, 'p', 'p', now + ms + resultTTL(v))
+    if inline(v) then
+      inlined(id, 'p', 'p', ends(id, v, now + ms))
     else
       local n = #scores
       scores[n + 1], scores[n + 2] = us + ms * 1000, id
@@ -21,4 +30,5 @@ for i = 3, #ARGV, 3 do
 end
 if scores[1] then call('ZADD', leases, unpack(scores)) end
 return table.concat(letters)
-`
+`,
+})

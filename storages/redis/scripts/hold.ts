@@ -1,13 +1,21 @@
-import { prelude, telling } from './prelude.ts'
+import { script } from './part.ts'
+import { waking } from './parts/telling.ts'
 
-/** ARGV: 3 ms, 0 to end every hold. All idle workers hear that a hold has ended. Answers: now, then \`mine\`. */
-export const hold = /* lua */ `${prelude}${telling}
+export const hold = script('hold', {
+  header: `
+-- KEYS: 1 never exists; 2 the due set
+-- ARGV: 1 own channel or ''; 2 flags; 3 ms, 0 to end every hold: all idle workers hear of that
+-- Answers: now, then what the caller is told
+`,
+  uses: [waking],
+  body: /* lua */ `
 local key, ms = base .. 'h', tonumber(ARGV[3])
 if ms > 0 then
-  local ends = math.max(now + ms, tonumber(call('GET', key) or 0))
+  local ends = math.max(now + ms, heldTill())
   call('SET', key, tostring(ends), 'PXAT', ends)
 elseif call('DEL', key) == 1 then
   while call('EXISTS', idle) == 1 do wake() end
 end
 return answer({ now })
-`
+`,
+})

@@ -1,45 +1,40 @@
 /**
- * The scripts, one an operation, and their digests.
+ * The scripts, one an operation. Every one is called with two keys: `{tag}`, which never exists, and `{tag}:d`. The first is
+ * what makes a script wait (ASK, TRYAGAIN) while a Cluster moves its slot, instead of working on one half of the records: see
+ * the ADR 0201. Flags are: b PUBLISH can't tell who listens (Cluster), e the caller's channel asks for an echo.
  *
  * @module
  */
 
-import { createHash } from 'node:crypto'
 import { cancel } from './cancel.ts'
 import { claim } from './claim.ts'
+import { deliver } from './deliver.ts'
 import { enqueue } from './enqueue.ts'
 import { extend } from './extend.ts'
 import { get } from './get.ts'
 import { hold } from './hold.ts'
 import { listen } from './listen.ts'
+import { mark } from './mark.ts'
 import { retire } from './retire.ts'
 import { settle } from './settle.ts'
 import { stats } from './stats.ts'
 import { touch } from './touch.ts'
 
-/** A script as Redis knows it. */
-export interface Script {
-  readonly name: string
-  readonly lua: string
-  /** What EVALSHA calls it by. */
-  readonly sha: string
-}
-
-function script(name: string, lua: string): Script {
-  return { name, lua, sha: createHash('sha1').update(lua).digest('hex') }
-}
+export type { Script } from './part.ts'
 
 /** Every script. */
 export const scripts = Object.freeze({
-  enqueue: script('enqueue', enqueue),
-  claim: script('claim', claim),
-  extend: script('extend', extend),
-  settle: script('settle', settle),
-  cancel: script('cancel', cancel),
-  touch: script('touch', touch),
-  get: script('get', get),
-  hold: script('hold', hold),
-  stats: script('stats', stats),
-  listen: script('listen', listen),
-  retire: script('retire', retire),
+  enqueue,
+  claim,
+  extend,
+  settle,
+  cancel,
+  touch,
+  mark,
+  deliver,
+  get,
+  hold,
+  stats,
+  listen,
+  retire,
 })

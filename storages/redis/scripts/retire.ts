@@ -1,6 +1,14 @@
-import { prelude } from './prelude.ts'
+import { script } from './part.ts'
+import { frame } from './parts/frame.ts'
 
-/** ARGV: 1 own channel. It is idle no more: its handle closes. */
-export const retire = /* lua */ `${prelude}
-return call('ZREM', idle, own)
-`
+export const retire = script('retire', {
+  header: `
+-- KEYS: 1 never exists; 2 the due set
+-- ARGV: 1 own channel: it is idle no more, its handle closes; 2 flags
+-- Answers: on how many lists it was
+`,
+  uses: [frame],
+  body: /* lua */ `
+return call('ZREM', idle, own) + call('ZREM', base .. 'w', own)
+`,
+})
