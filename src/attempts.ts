@@ -6,6 +6,7 @@
 
 import { decode, decodeError, encode, encodeError, read, thrownIn, toError } from './codec.ts'
 import type { Counters } from './counters.ts'
+import type { Effects } from './effects.ts'
 import {
   type AskonceError,
   AttemptsExhaustedError,
@@ -39,6 +40,7 @@ export class Attempts<TPayload, TResult> {
   readonly #keeper: LeaseKeeper<TPayload>
   readonly #exchange: Exchange
   readonly #handle: () => Promise<StorageHandle>
+  readonly #effects: Effects
   /** The hold that is being sent. */
   #holding: { readonly ms: number; readonly held: Promise<void> } | null = null
 
@@ -50,7 +52,9 @@ export class Attempts<TPayload, TResult> {
     keeper: LeaseKeeper<TPayload>,
     exchange: Exchange,
     handle: () => Promise<StorageHandle>,
+    effects: Effects,
   ) {
+    this.#effects = effects
     this.#settings = settings
     this.#workerId = workerId
     this.#counters = counters
@@ -69,7 +73,8 @@ export class Attempts<TPayload, TResult> {
   prepare(lease: Lease<TPayload>, now: number): boolean {
     lease.startedMonotonic = now
     try {
-      lease.job = new LeasedJob(lease.record, decode(this.#settings.payloadSerde, lease.record.payload, 'payload'))
+      const payload = decode(this.#settings.payloadSerde, lease.record.payload, 'payload')
+      lease.job = new LeasedJob(lease.record, payload, this.#effects)
       return true
     } catch (error) {
       // No attempt can succeed, and there is no payload to show a hook.
@@ -254,7 +259,7 @@ export class Attempts<TPayload, TResult> {
   }
 
   #storeResult(lease: Lease<TPayload>, result: TResult, ttl: number): void {
-    const { resultSerde, payloadBytesMax } = this.#settings
+    const { resultSerde, payloadBytesMax, outboxTTL } = this.#settings
     let encoded: Encoded
     try {
       encoded = encode(resultSerde, result, 'result', payloadBytesMax)
@@ -263,7 +268,9 @@ export class Attempts<TPayload, TResult> {
       this.#storeFailure(lease, toError(error), this.#failureTTL(lease))
       return
     }
-    this.#store(lease, complete(encoded, ttl), result)
+    const rows = lease.job === null ? null : lease.job.takeRows()
+    const verdict = rows === null ? complete(encoded, ttl) : complete(encoded, ttl, { rows, ttlMs: outboxTTL })
+    this.#store(lease, verdict, result)
   }
 
   #storeFailure(lease: Lease<TPayload>, error: Error, ttl: number): void {
@@ -370,8 +377,13 @@ function endingOf(verdict: Verdict): Ending {
   }
 }
 
-/** The terminal error of a record: the handler's as it was, or that its attempts ran out. */
+/** The error of a record: the handler's as it was, or that its attempts ran out. */
 export function errorOf(record: JobRecord): Error {
+  if (record.state === 'completed' && record.missed !== undefined) {
+    return record.missed.reason === 'error'
+      ? decodeError(record.missed.error)
+      : new AttemptsExhaustedError(record.attempts)
+  }
   if (record.state === 'failed' && record.reason === 'exhausted') return new AttemptsExhaustedError(record.attempts)
   return decodeError(record.state === 'failed' || record.state === 'failing' ? record.error : null)
 }

@@ -9,6 +9,7 @@ import { Attempts } from './attempts.ts'
 import type { Timer } from './clock.ts'
 import { toError } from './codec.ts'
 import { type Counters, newCounters } from './counters.ts'
+import { Effects } from './effects.ts'
 import { guardDuration, guardInteger, StateError, StoppedError, StorageClosedError } from './errors.ts'
 import { type Listener, type QueueEvents, SafeEmitter } from './events.ts'
 import { Exchange } from './exchange.ts'
@@ -30,6 +31,8 @@ import type {
 } from './options.ts'
 import { defaults } from './options.ts'
 import { type EnqueueManyResult, type EnqueueResult, type JobStatus, Producer } from './producer.ts'
+import { type Deliver, OutboxRelay, type Relay, type RelayOptions } from './relay.ts'
+import { exponential } from './retry.ts'
 import { Session } from './session.ts'
 import { guardFunction, guardObject, readSettings, type Settings } from './settings.ts'
 import type { Hint, Storage, StorageStats } from './storage.ts'
@@ -50,6 +53,8 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
   readonly counters: Readonly<Counters>
   /** Names this object in hooks and logs. */
   readonly workerId: string
+  /** Effects that run once per record. */
+  readonly effects: Effects
   readonly #settings: Settings<TPayload, TResult>
   readonly #counters: Counters
   readonly #tokens = new TokenSource()
@@ -64,6 +69,7 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
   #unobserve: (() => void) | null = null
   #makeExecutor: (() => Executor<TPayload>) | null = null
   #worker: Worker<TPayload> | null = null
+  readonly #relays = new Set<OutboxRelay<TResult>>()
   #phase: QueuePhase = 'new'
   #paused = false
   #changing: Promise<void> = Promise.resolve()
@@ -83,6 +89,7 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
     this.#emitter = new SafeEmitter(settings.logger)
     this.#session = new Session(storage, settings.name, (hint) => this.#onHint(hint))
     const handle = () => this.#session.handle()
+    this.effects = new Effects(this.#tokens, handle, traits.gather)
     const onError = (error: unknown) => this.#onError(error)
     this.#keeper = new LeaseKeeper(clock, leaseMs, settings.handlerTimeoutMs, handle, {
       lost: ({ record }) => {
@@ -106,6 +113,7 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
       this.#keeper,
       this.#exchange,
       handle,
+      this.effects,
     )
     this.#producer = new Producer(settings, this.#tokens, this.#counters, this.#emitter, handle)
     this.#waiter = new Waiter(clock, random, traits, handle, onError)
@@ -129,6 +137,11 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
   /** The namespace. */
   get name(): string {
     return this.#settings.name
+  }
+
+  /** Encoded bytes that a payload or result may have. */
+  get payloadBytesMax(): number {
+    return this.#settings.payloadBytesMax
   }
 
   /** `new`, `started`, `stopping` or `stopped`. */
@@ -259,6 +272,46 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
     return this.#setExecutor(() => new BatchExecutor(this.#attempts, handler, clock, { size, waitMs, concurrency }))
   }
 
+  /**
+   * Delivers the rows that handlers post with `job.outbox`, at least once each, until it or the queue is stopped. Any
+   * process can: the rows are in the storage. It needs neither {@link start} nor a handler, and keeps its process alive.
+   *
+   * @param deliver - called with one row at a time of a record; its throwing has the row delivered again, later
+   * @throws {@link InvalidArgumentError}; {@link StoppedError} if the queue is stopping or stopped
+   */
+  relay(deliver: Deliver, options: RelayOptions = {}): Relay {
+    guardFunction('deliver', deliver)
+    guardObject('options', options)
+    const { concurrency = defaults.relayConcurrency, leaseMs = defaults.relayLeaseMs } = options
+    const { retry = exponential({ baseMs: defaults.retryBaseMs, maxMs: defaults.retryMaxMs }) } = options
+    guardInteger('options.concurrency', concurrency, 1, limits.concurrencyMax)
+    guardInteger('options.leaseMs', leaseMs, limits.leaseMsMin, limits.durationMsMax)
+    guardFunction('options.retry', retry)
+    if (this.#phase === 'stopping' || this.#phase === 'stopped') throw new StoppedError('relay')
+    const { clock, random, storage } = this.#settings
+    const relay = new OutboxRelay<TResult>({
+      clock,
+      random,
+      traits: storage.traits,
+      tokens: this.#tokens,
+      counters: this.#counters,
+      emitter: this.#emitter,
+      handle: () => this.#session.handle(),
+      onError: (error) => this.#onError(error),
+      deliver,
+      concurrency,
+      leaseMs,
+      retry,
+    })
+    this.#relays.add(relay)
+    return {
+      stop: async () => {
+        await relay.stop()
+        this.#relays.delete(relay)
+      },
+    }
+  }
+
   #setExecutor(make: () => Executor<TPayload>): this {
     if (this.#makeExecutor !== null) throw new StateError('this queue has a handler already; make another Queue')
     this.#makeExecutor = make
@@ -301,7 +354,13 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
       this.#worker?.stop()
       this.#worker = null
       this.#waiter.stop()
+      const relayed = Promise.all([...this.#relays].map((relay) => relay.stop()))
+      this.#relays.clear()
       await this.#drain()
+      await this.#within(
+        relayed.then(() => {}),
+        this.#settings.stopTimeout,
+      )
       this.#keeper.stop()
       // What was to be stored is stored: a handle that can't be closed is no reason not to be stopped.
       await this.#session.stop().catch((error: unknown) => this.#onError(error))
@@ -421,6 +480,10 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
 
   #onHint(hint: Hint): void {
     if (hint.type === 'due') this.#worker?.hint(hint.inMs)
+    if (hint.type === 'outbox') {
+      for (const relay of this.#relays) relay.hint(hint.inMs)
+      return
+    }
     if (hint.type === 'warning') {
       const { code, message, detail } = hint
       this.#log('warn', { code }, message)

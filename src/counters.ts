@@ -26,6 +26,10 @@ export interface Counters {
   stale_ignored: number
   /** Times it was rate-limited and held the queue. */
   held: number
+  /** Outbox rows that its relays delivered. */
+  delivered: number
+  /** Deliveries of its relays that failed and will be repeated. */
+  undelivered: number
 }
 
 /** All zero. */
@@ -41,5 +45,7 @@ export function newCounters(): Counters {
     failed: 0,
     stale_ignored: 0,
     held: 0,
+    delivered: 0,
+    undelivered: 0,
   }
 }

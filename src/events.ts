@@ -34,6 +34,10 @@ export interface QueueEvents<TResult> {
   blocked: [event: { blockedMs: number; leaseMs: number }]
   /** A handler was rate-limited: the whole queue is held. */
   held: [event: { id: string; retryAfterMs: number }]
+  /** A row of an outbox was delivered. */
+  delivered: [event: { id: string; name: string; attempts: number }]
+  /** A row of an outbox could not be delivered; it will be tried again. */
+  undelivered: [event: { id: string; name: string; attempts: number; error: Error }]
   /** The worker found nothing more to claim. */
   idle: []
   /** Something to look at that fails no call: damage found by the storage, a lost connection. */

@@ -9,6 +9,7 @@ export { BaseQueue, type QueuePhase } from './base-queue.ts'
 export type { Clock, Timer } from './clock.ts'
 export { systemClock } from './clock.ts'
 export type { Counters } from './counters.ts'
+export type { EffectOutcome, Effects } from './effects.ts'
 export {
   AskonceError,
   type AskonceErrorCode,
@@ -55,6 +56,7 @@ export { defaults } from './options.ts'
 export type { EnqueueManyResult, EnqueueResult, JobStatus } from './producer.ts'
 export { Queue } from './queue.ts'
 export type { JobState } from './record.ts'
+export type { Deliver, OutboxMessage, Relay, RelayOptions } from './relay.ts'
 export { exponential, fixed, type RetryPolicy } from './retry.ts'
 export type { Storage, StorageHandle, StorageStats, StorageTraits } from './storage.ts'
 export type { Meter, ObservableCallback, ObservableCounter } from './telemetry.ts'

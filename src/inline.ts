@@ -8,11 +8,12 @@ import type { Attempts } from './attempts.ts'
 import { errorOf } from './attempts.ts'
 import { decode } from './codec.ts'
 import type { Counters } from './counters.ts'
-import { JobFailedError, StoppedError } from './errors.ts'
+import { JobCancelledError, JobFailedError, StoppedError } from './errors.ts'
 import type { Ending, LeaseKeeper } from './leases.ts'
 import type { Handler, RunOptions, WaitOptions } from './options.ts'
 import type { Producer } from './producer.ts'
-import type { CompletedRecord, FailedRecord, JobRecord, ProcessingRecord } from './record.ts'
+import { answerOf } from './producer.ts'
+import type { FailedRecord, JobRecord, ProcessingRecord } from './record.ts'
 import { isTerminal } from './record.ts'
 import type { Settings } from './settings.ts'
 import { guardFunction, guardSignal, guardWait } from './settings.ts'
@@ -55,12 +56,14 @@ export class Asker<TPayload, TResult> {
     const item = this.#producer.item(id, payload, options, null, true)
     const wait = this.#open('enqueueAndWait', item, options, false)
     try {
-      const { record } = await Promise.race([this.#producer.ask(item), wait.failed.promise])
-      if (isTerminal(record)) return this.#answer(record)
-      wait.follow(record.spec.incarnation)
-      const settled = (await wait.next()) as CompletedRecord | FailedRecord
+      const { record, outcome } = await Promise.race([this.#producer.ask(item), wait.failed.promise])
+      const answered = this.#answeredBy(record, item)
+      if (outcome === 'exists') options.onDuplicate?.(answered ? 'completed' : record.state)
+      if (answered || isTerminal(record)) return this.#answer(record)
+      wait.follow(record.spec.incarnation, item.refresh !== true)
+      const settled = (await wait.next()) as JobRecord
       this.#counters.replayed++
-      return this.#answer(settled)
+      return this.#outcome(settled)
     } finally {
       wait.close()
     }
@@ -82,7 +85,10 @@ export class Asker<TPayload, TResult> {
       const first = await this.#unlessGivenUp(asked, wait, (answer) => (answer.leased ? answer.record : null), sentAt)
       let record: JobRecord = first.record
       let leased = first.leased
-      wait.follow(record.spec.incarnation)
+      const answered = !leased && this.#answeredBy(record, item)
+      if (first.outcome === 'exists' && !leased) options.onDuplicate?.(answered ? 'completed' : record.state)
+      if (answered) return this.#answer(record)
+      wait.follow(record.spec.incarnation, item.refresh !== true)
       // Made inline and leased by nobody, as while the queue is held: only those who wait will run it, so none may sleep past it.
       if (!leased && isOrphan(record)) this.#waiter.pollSoon()
       // Bounded by the wait's time-out, and each round by a lease or a back-off.
@@ -100,7 +106,7 @@ export class Asker<TPayload, TResult> {
         const seen = await wait.next()
         if (seen !== 'due') {
           this.#counters.replayed++
-          return this.#answer(seen as CompletedRecord | FailedRecord)
+          return this.#outcome(seen)
         }
         sentAt = clock.monotonic()
         const claimed = this.#producer.claim(id, { generation: this.#tokens.next(), leaseMs })
@@ -185,12 +191,26 @@ export class Asker<TPayload, TResult> {
     }
   }
 
-  #answer(record: CompletedRecord | FailedRecord): TResult {
-    if (record.state === 'completed') return this.#producer.resultOf(record)
+  /** Whether the record, as it was met, has a result that is enough for the caller. */
+  #answeredBy(record: JobRecord, item: EnqueueItem): boolean {
+    return record.state === 'completed' || (item.refresh !== true && answerOf(record) !== null)
+  }
+
+  /** What a record says to who has just met it. */
+  #answer(record: JobRecord): TResult {
+    const answer = answerOf(record)
+    if (answer !== null) return this.#producer.resultOf(answer)
     throw this.#failure(record)
   }
 
-  #failure(record: FailedRecord): JobFailedError {
+  /** What the end of a run says to who has waited for that run. */
+  #outcome(record: JobRecord): TResult {
+    if (record.state !== 'completed' || record.missed === undefined) return this.#answer(record)
+    if (record.missed.reason === 'cancelled') throw new JobCancelledError(record.spec.id)
+    throw this.#failure(record)
+  }
+
+  #failure(record: JobRecord): JobFailedError {
     return new JobFailedError(record.spec.id, record.attempts, errorOf(record))
   }
 }

@@ -6,7 +6,9 @@
  */
 
 import type { Clock, Timer } from './clock.ts'
-import { LeaseLostError } from './errors.ts'
+import type { EffectOutcome, Effects } from './effects.ts'
+import { OutboxDraft } from './effects.ts'
+import { LeaseLostError, StateError } from './errors.ts'
 import type { Job } from './options.ts'
 import type { Encoded, ProcessingRecord } from './record.ts'
 import type { StorageHandle } from './storage.ts'
@@ -19,10 +21,14 @@ export class LeasedJob<TPayload> implements Job<TPayload> {
   readonly maxAttempts: number
   readonly createdAt: number
   readonly generation: string
+  readonly #effects: Effects
+  #draft: OutboxDraft | null = null
+  #decided = false
   #controller: AbortController | null = null
   #reason: unknown = null
 
-  constructor(record: ProcessingRecord, payload: TPayload) {
+  constructor(record: ProcessingRecord, payload: TPayload, effects: Effects) {
+    this.#effects = effects
     this.id = record.spec.id
     this.payload = payload
     this.attempts = record.attempts
@@ -37,6 +43,22 @@ export class LeasedJob<TPayload> implements Job<TPayload> {
       if (this.#reason !== null) this.#controller.abort(this.#reason)
     }
     return this.#controller.signal
+  }
+
+  once<T>(name: string, effect: () => T | PromiseLike<T>): Promise<EffectOutcome<T>> {
+    return this.#effects.once(this.id, name, effect)
+  }
+
+  outbox(name: string, payload: unknown): void {
+    if (this.#decided) throw new StateError('the job’s outcome is decided; post rows before the handler answers')
+    this.#draft ??= new OutboxDraft()
+    this.#draft.add(name, payload)
+  }
+
+  /** @internal The rows that were posted, or null; no more can be. */
+  takeRows(): string | null {
+    this.#decided = true
+    return this.#draft === null ? null : this.#draft.toText()
   }
 
   /** @internal */

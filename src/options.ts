@@ -6,7 +6,8 @@
  */
 
 import type { Clock } from './clock.ts'
-import type { Encoded } from './record.ts'
+import type { EffectOutcome } from './effects.ts'
+import type { Encoded, JobState } from './record.ts'
 import type { RetryPolicy } from './retry.ts'
 import type { Storage } from './storage.ts'
 import type { Meter } from './telemetry.ts'
@@ -39,6 +40,11 @@ export const defaults = Object.freeze({
   /** Jobs in one call of a batch handler, and how long the first waits for company. */
   batchSize: 50,
   batchWaitMs: 10,
+  /** How long the delivery of outbox rows is tried, and their record kept for it: a week. */
+  outboxTTL: 604_800_000,
+  /** Records whose rows a relay delivers at once, and how long those of one record may take. */
+  relayConcurrency: 10,
+  relayLeaseMs: 30_000,
 } as const)
 
 /** Turns values into text or bytes and back. What it writes is what every storage keeps. */
@@ -78,6 +84,22 @@ export interface Job<TPayload> {
    * it from the job itself, not from a copy of it.
    */
   readonly signal: AbortSignal
+  /**
+   * Runs an effect at most once per record, whichever attempt or process asks: see {@link Effects.once}.
+   *
+   * @param name - 1 to 64 letters, digits and `_.:-`
+   */
+  once<T>(name: string, effect: () => T | PromiseLike<T>): Promise<EffectOutcome<T>>
+  /**
+   * Adds a row to be delivered by a relay: written with this job's result, in the same atomic step, or not at all if it
+   * fails. The same name again replaces the row.
+   *
+   * @param name - 1 to 64 letters, digits and `_.:-`; unique within the job
+   * @param payload - anything that JSON takes; 64 KiB for all rows of a job together
+   * @throws {@link InvalidArgumentError}, {@link SerializationError}, {@link TooLargeError}; {@link StateError} once the
+   * outcome is decided
+   */
+  outbox(name: string, payload: unknown): void
 }
 
 /** Answers by its return value or promise. */
@@ -159,6 +181,8 @@ export interface QueueOptions<TPayload, TResult> {
   /** Default: exponential back-off with full jitter. */
   retry?: RetryPolicy
   afterExecution?: AfterExecution<TPayload, TResult>
+  /** How long the delivery of outbox rows is tried, ms. Default `defaults.outboxTTL`. */
+  outboxTTL?: number
   /** Default: JSON. */
   payloadSerde?: Serde<TPayload>
   /** Default: JSON. */
@@ -186,6 +210,12 @@ export interface EnqueueOptions {
   delay?: number
   /** Default: the queue's. */
   payloadMismatch?: 'ignore' | 'reject'
+  /**
+   * Run a job anew that has ended, with this payload: deliberately, at the cost of another run. Its result stays readable
+   * meanwhile, and is back if the new run fails. A job that has not ended is joined; one whose outbox rows are not delivered
+   * yet is left as it is. Default: false.
+   */
+  refresh?: boolean
 }
 
 /** What can be set on `enqueueAndWait`. */
@@ -194,6 +224,11 @@ export interface WaitOptions extends EnqueueOptions {
   timeout?: number
   /** Ends the wait, not the job. */
   signal?: AbortSignal
+  /**
+   * Called once, as soon as the storage has answered, if somebody else's record was met: with `completed` if a result
+   * answers this call, else its state. Must not throw.
+   */
+  onDuplicate?: (existingState: JobState) => void
 }
 
 /** What can be set on `run`. */

@@ -13,11 +13,11 @@ import type { SafeEmitter } from './events.ts'
 import { limits } from './limits.ts'
 import type { CancelOutcome, TouchOutcome } from './machine.ts'
 import type { EnqueueOptions, EnqueueRequest } from './options.ts'
-import type { JobRecord, JobState } from './record.ts'
+import type { CompletedRecord, Encoded, JobRecord, JobState, Kept } from './record.ts'
 import { isTerminal } from './record.ts'
 import type { Settings } from './settings.ts'
 import { readEnqueueOptions } from './settings.ts'
-import type { EnqueueAnswer, EnqueueItem, LeaseTerms, StorageHandle } from './storage.ts'
+import type { EnqueueAnswer, EnqueueAnswers, EnqueueItem, LeaseTerms, StorageHandle } from './storage.ts'
 import type { TokenSource } from './tokens.ts'
 
 /** The answer to `enqueue`. */
@@ -43,7 +43,7 @@ export interface JobStatus<TResult> {
   createdAt: number
   /** completed: what the handler answered. */
   result?: TResult
-  /** failed: why; failing: why the last attempt failed. */
+  /** failed: why; failing: why the last attempt failed; completed: why a refresh failed, and `result` is the one before. */
   error?: Error
   /** queued, failing: when the next attempt may start. */
   availableAt?: number
@@ -53,6 +53,8 @@ export interface JobStatus<TResult> {
   settledAt?: number
   /** completed, failed: until when it is kept. */
   expiresAt?: number
+  /** queued, processing, failing, while the job is being refreshed: the result that is still answered with. */
+  previous?: { result: TResult; settledAt: number; expiresAt: number }
 }
 
 /** The read and write calls of a queue that run no handler. */
@@ -81,10 +83,13 @@ export class Producer<TPayload, TResult> {
     this.#emitter = emitter
     this.#handle = handle
     const { gather } = settings.storage.traits
-    this.#enqueues = new Batcher(async (items) => (await (await handle()).enqueue(items)).answers, gather)
+    this.#enqueues = new Batcher(async (items) => withoutEnded(await (await handle()).enqueue(items)), gather)
     this.#cancels = new Batcher(async (ids) => (await handle()).cancel(ids), gather)
     this.#touches = new Batcher(async (items) => (await handle()).touch(items), gather)
-    this.#gets = new Batcher(async (ids) => (await (await handle()).get(ids)).records, gather)
+    this.#gets = new Batcher(async (ids) => {
+      const { now, records } = await (await handle()).get(ids)
+      return records.map((record) => withoutEndedKept(record, now))
+    }, gather)
     this.#claims = new Batcher((items) => this.#claimByIds(items), gather)
   }
 
@@ -102,7 +107,8 @@ export class Producer<TPayload, TResult> {
     this.#judge(item, answer)
     if (answer.outcome === 'created') return { status: 'queued' }
     const { record } = answer
-    if (record.state === 'completed') return { status: 'completed', result: this.resultOf(record) }
+    const answered = item.refresh === true ? null : answerOf(record)
+    if (answered !== null) return { status: 'completed', result: this.resultOf(answered) }
     return { status: 'duplicate', existingState: record.state }
   }
 
@@ -119,7 +125,7 @@ export class Producer<TPayload, TResult> {
     const handle = await this.#handle()
     for (let from = 0; from < items.length; from += limits.callItemsMax) {
       const slice = items.slice(from, from + limits.callItemsMax)
-      const { answers } = await handle.enqueue(slice)
+      const answers = withoutEnded(await handle.enqueue(slice))
       for (let index = 0; index < slice.length; index++) {
         results.push(this.#manyResult(slice[index] as EnqueueItem, answers[index] as EnqueueAnswer))
       }
@@ -132,7 +138,8 @@ export class Producer<TPayload, TResult> {
     this.#count(item, answer)
     if (answer.outcome === 'created') return { status: 'queued' }
     if (answer.mismatch && item.rejectMismatch) return { status: 'payload_mismatch', existingState: record.state }
-    if (record.state === 'completed') return { status: 'completed', result: this.resultOf(record) }
+    const answered = item.refresh === true ? null : answerOf(record)
+    if (answered !== null) return { status: 'completed', result: this.resultOf(answered) }
     return { status: 'duplicate', existingState: record.state }
   }
 
@@ -154,10 +161,10 @@ export class Producer<TPayload, TResult> {
     const settings = this.#settings
     const enqueue = readEnqueueOptions(options, settings, field === '' ? 'options' : field)
     const { encoded, fingerprint } = encodePayload(settings.payloadSerde, payload, settings.payloadBytesMax)
-    const { maxAttempts, resultTTL, failureTTL, delayMs, rejectMismatch } = enqueue
+    const { maxAttempts, resultTTL, failureTTL, delayMs, rejectMismatch, refresh } = enqueue
     const incarnation = this.#tokens.next()
     const spec = { id, incarnation, fingerprint, maxAttempts, resultTTL, failureTTL }
-    return { spec, payload: encoded, delayMs, rejectMismatch, lease, wait }
+    return { spec, payload: encoded, delayMs, rejectMismatch, lease, wait, refresh }
   }
 
   /**
@@ -188,7 +195,8 @@ export class Producer<TPayload, TResult> {
       this.#counters.mismatched++
       this.#emitter.emit('mismatch', { id, existingState })
     }
-    if (isTerminal(answer.record) && !(answer.mismatch && item.rejectMismatch)) this.#counters.replayed++
+    const replayed = isTerminal(answer.record) || (item.refresh !== true && answerOf(answer.record) !== null)
+    if (replayed && !(answer.mismatch && item.rejectMismatch)) this.#counters.replayed++
     if (this.#emitter.has('duplicate')) this.#emitter.emit('duplicate', { id, existingState })
   }
 
@@ -226,8 +234,8 @@ export class Producer<TPayload, TResult> {
 
   async getResult(id: string): Promise<TResult | null> {
     guardId(id)
-    const record = await this.#gets.add(id, asIs)
-    return record?.state === 'completed' ? this.resultOf(record) : null
+    const answered = answerOf(await this.#gets.add(id, asIs))
+    return answered === null ? null : this.resultOf(answered)
   }
 
   async getStatus(id: string): Promise<JobStatus<TResult> | null> {
@@ -242,6 +250,10 @@ export class Producer<TPayload, TResult> {
       maxAttempts: spec.maxAttempts,
       createdAt: spec.createdAt,
     }
+    const kept = isTerminal(record) ? undefined : record.kept
+    if (kept !== undefined) {
+      status.previous = { result: this.resultOf(kept), settledAt: kept.settledAt, expiresAt: kept.until }
+    }
     switch (record.state) {
       case 'queued':
         return { ...status, availableAt: at }
@@ -250,6 +262,7 @@ export class Producer<TPayload, TResult> {
       case 'failing':
         return { ...status, availableAt: at, error: errorOf(record) }
       case 'completed':
+        if (record.missed !== undefined && record.missed.reason !== 'cancelled') status.error = errorOf(record)
         return { ...status, result: this.resultOf(record), settledAt: record.settledAt, expiresAt: at }
       case 'failed':
         return { ...status, error: errorOf(record), settledAt: record.settledAt, expiresAt: at }
@@ -257,9 +270,34 @@ export class Producer<TPayload, TResult> {
   }
 
   /** @throws {@link SerializationError} if what is stored can't be decoded */
-  resultOf(record: JobRecord & { state: 'completed' }): TResult {
+  resultOf(record: { readonly result: Encoded | null }): TResult {
     return decode(this.#settings.resultSerde, record.result, 'result')
   }
+}
+
+/** What a record answers with: its result, or that of the run before while it is being refreshed; or null. */
+export function answerOf(record: JobRecord | null): CompletedRecord | Kept | null {
+  if (record === null || record.state === 'failed') return null
+  return record.state === 'completed' ? record : (record.kept ?? null)
+}
+
+/** Answers as they are to be read: a result that was kept beside a record, and has ended by now, is none. */
+function withoutEnded({ now, answers }: EnqueueAnswers): readonly EnqueueAnswer[] {
+  // A loop: nearly always there is nothing to change, and every enqueue comes by here.
+  for (let index = 0; index < answers.length; index++) {
+    const { record } = answers[index] as EnqueueAnswer
+    if (record.state !== 'completed' && withoutEndedKept(record, now) !== record) {
+      return answers.map((answer) => ({ ...answer, record: withoutEndedKept(answer.record, now) }))
+    }
+  }
+  return answers
+}
+
+/** The record; if what it keeps has ended, without that. */
+function withoutEndedKept<R extends JobRecord | null>(record: R, now: number): R {
+  if (record === null || isTerminal(record) || record.kept === undefined || record.kept.until > now) return record
+  const { kept, ...rest } = record
+  return rest as R
 }
 
 function guardIterable<T>(value: Iterable<T>): Iterable<T> {

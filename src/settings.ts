@@ -33,6 +33,7 @@ export interface Settings<TPayload, TResult> {
   readonly payloadSerde: Serde<TPayload>
   readonly resultSerde: Serde<TResult>
   readonly logger: Logger | undefined
+  readonly outboxTTL: number
   readonly meter: Meter | undefined
   readonly sweepIntervalMs: number
   readonly clock: Clock
@@ -52,6 +53,7 @@ export interface EnqueueSettings {
   readonly maxAttempts: number
   readonly delayMs: number
   readonly rejectMismatch: boolean
+  readonly refresh: boolean
 }
 
 const defaultRetry = exponential({ baseMs: defaults.retryBaseMs, maxMs: defaults.retryMaxMs })
@@ -87,6 +89,8 @@ export function readSettings<TPayload, TResult>(
   if (logger !== undefined) guardMethods('options.logger', logger, ['debug', 'info', 'warn', 'error'])
   guardFunction('options.retry', retry)
   guardFunction('options.random', random)
+  const { outboxTTL = defaults.outboxTTL } = options
+  guardDuration('options.outboxTTL', outboxTTL)
   if (afterExecution !== undefined) guardFunction('options.afterExecution', afterExecution)
   if (sweepIntervalMs !== undefined) guardDuration('options.sweepIntervalMs', sweepIntervalMs)
   const { payloadSerde = jsonSerde as Serde<TPayload>, resultSerde = jsonSerde as Serde<TResult> } = options
@@ -107,6 +111,7 @@ export function readSettings<TPayload, TResult>(
     payloadBytesMax,
     retry,
     afterExecution,
+    outboxTTL,
     payloadSerde,
     resultSerde,
     logger,
@@ -125,11 +130,12 @@ export function readEnqueueOptions(
 ): EnqueueSettings {
   if (options === undefined) return plainEnqueue(settings)
   guardObject(field, options)
-  const { resultTTL, failureTTL, maxAttempts, delay, payloadMismatch } = options
+  const { resultTTL, failureTTL, maxAttempts, delay, payloadMismatch, refresh = false } = options
   if (resultTTL !== undefined) guardDuration(`${field}.resultTTL`, resultTTL)
   if (failureTTL !== undefined) guardDuration(`${field}.failureTTL`, failureTTL)
   if (maxAttempts !== undefined) guardInteger(`${field}.maxAttempts`, maxAttempts, 1, limits.maxAttemptsMax)
   if (delay !== undefined) guardDuration(`${field}.delay`, delay)
+  if (typeof refresh !== 'boolean') throw new InvalidArgumentError(`${field}.refresh`, 'a boolean', refresh)
   if (payloadMismatch !== undefined) guardMismatch(payloadMismatch, `${field}.payloadMismatch`)
   return {
     resultTTL: resultTTL ?? settings.resultTTL,
@@ -137,6 +143,7 @@ export function readEnqueueOptions(
     maxAttempts: maxAttempts ?? settings.maxAttempts,
     delayMs: delay ?? 0,
     rejectMismatch: payloadMismatch === undefined ? settings.rejectMismatch : payloadMismatch === 'reject',
+    refresh,
   }
 }
 
@@ -147,7 +154,7 @@ function plainEnqueue(settings: EnqueueDefaults): EnqueueSettings {
   let shared = plain.get(settings)
   if (shared === undefined) {
     const { resultTTL, failureTTL, maxAttempts, rejectMismatch } = settings
-    shared = { resultTTL, failureTTL, maxAttempts, delayMs: 0, rejectMismatch }
+    shared = { resultTTL, failureTTL, maxAttempts, delayMs: 0, rejectMismatch, refresh: false }
     plain.set(settings, shared)
   }
   return shared

@@ -33,6 +33,8 @@ const descriptions: { readonly [name in keyof Counters]: string } = {
   failed: 'jobs failed for good',
   stale_ignored: 'answers refused since another lease was given',
   held: 'times the queue was held for a rate limit',
+  delivered: 'outbox rows delivered',
+  undelivered: 'deliveries of outbox rows that failed and will be repeated',
 }
 
 /**

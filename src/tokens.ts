@@ -10,9 +10,11 @@ import { randomBytes } from 'node:crypto'
 export class TokenSource {
   /** The random part: names this process's queue object, too. */
   readonly prefix = randomBytes(12).toString('base64url')
+  /** Joined once: each join of three parts would keep a further string alive with every token. */
+  readonly #stem = `${this.prefix}.`
   #count = 0
 
   next(): string {
-    return `${this.prefix}.${this.#count++}`
+    return this.#stem + this.#count++
   }
 }

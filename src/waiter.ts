@@ -9,7 +9,7 @@ import type { Clock, Timer } from './clock.ts'
 import { JobCancelledError, ResultGoneError, StoppedError, TimeoutError } from './errors.ts'
 import { limits } from './limits.ts'
 import type { JobRecord } from './record.ts'
-import { isTerminal } from './record.ts'
+import { isTerminal, keptAt } from './record.ts'
 import type { Hint, StorageHandle, StorageTraits } from './storage.ts'
 
 /** The least time between two polls, ms, however many hints ask for one. */
@@ -43,6 +43,7 @@ export class Wait {
   /** Rejects when the wait ends by time-out, signal or stop. */
   readonly failed: Settled<never> = deferred()
   #incarnation: string | null = null
+  #content = false
   #since = 0
   #next: Settled<JobRecord | 'due'> | null = null
   /** What a hint told before the caller knew which record is its own. */
@@ -58,9 +59,14 @@ export class Wait {
     this.#end = end
   }
 
-  /** Says which record is waited for. Nothing read before counts from now on. */
-  follow(incarnation: string): void {
+  /**
+   * Says which record is waited for. Nothing read before counts from now on.
+   *
+   * @param content - whether a result that a later run of the id keeps will do: it may be all that is left of this one
+   */
+  follow(incarnation: string, content: boolean): void {
     this.#incarnation = incarnation
+    this.#content = content
     this.#since = this.#waiter.pollsBegun
   }
 
@@ -96,6 +102,10 @@ export class Wait {
   see(record: JobRecord | null, now: number, poll: number): number {
     const incarnation = this.#incarnation
     if (incarnation === null || this.#next === null || poll <= this.#since) return Number.POSITIVE_INFINITY
+    if (record !== null && record.spec.incarnation !== incarnation && this.#content && keeps(record, now)) {
+      this.#resolve(record)
+      return Number.POSITIVE_INFINITY
+    }
     if (record === null || record.spec.incarnation !== incarnation) {
       this.#next.reject(
         this.#cancelled.has(incarnation) ? new JobCancelledError(this.id) : new ResultGoneError(this.id),
@@ -117,6 +127,11 @@ export class Wait {
     this.#next?.resolve(value)
     this.#next = null
   }
+}
+
+/** Whether the record was refreshed since, and what it keeps is still good. */
+function keeps(record: JobRecord, now: number): boolean {
+  return !isTerminal(record) && keptAt(record, now) !== null
 }
 
 /** All waits of a queue object. */

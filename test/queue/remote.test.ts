@@ -10,11 +10,13 @@ import { batching } from './scenarios/batching.ts'
 import { calls } from './scenarios/calls.ts'
 import { cancelling } from './scenarios/cancelling.ts'
 import { dedup } from './scenarios/dedup.ts'
+import { effects } from './scenarios/effects.ts'
 import { fencing } from './scenarios/fencing.ts'
 import { hooks } from './scenarios/hooks.ts'
 import { inline } from './scenarios/inline.ts'
 import { lifecycle } from './scenarios/lifecycle.ts'
 import { outcomes } from './scenarios/outcomes.ts'
+import { refreshing } from './scenarios/refreshing.ts'
 import { retrying } from './scenarios/retrying.ts'
 import { trouble } from './scenarios/trouble.ts'
 import { waiting } from './scenarios/waiting.ts'
@@ -70,6 +72,8 @@ const all = {
   retrying,
   fencing,
   inline,
+  refreshing,
+  effects,
   batching,
   lifecycle,
   trouble,

@@ -8,7 +8,7 @@
 import type { Clock } from '../../src/clock.ts'
 import { StorageError } from '../../src/errors.ts'
 import type { Change, DueAnswer, DueKind, JobRow, RecordStore, Row, SwapAnswer } from '../../src/record-store.ts'
-import { claimableFrom, forgettableFrom } from '../../src/record-store.ts'
+import { claimableFrom, deliverableFrom, forgettableFrom } from '../../src/record-store.ts'
 import type { HintListener, StorageTraits } from '../../src/storage.ts'
 
 export const rowTraits: StorageTraits = {
@@ -133,8 +133,10 @@ export class RowStore implements RecordStore {
     if (this.#roll('due')) throw new StorageError('due failed')
     const { table, graceMs = 0 } = this.#options
     const rows = this.#roll('stale') ? table.before : [...table.rows.values()]
-    const dueFrom = (row: JobRow): number | null =>
-      kind === 'claimable' ? claimableFrom(row.record, graceMs) : forgettableFrom(row.record)
+    const dueFrom = ({ record }: JobRow): number | null => {
+      if (kind === 'forgettable') return forgettableFrom(record)
+      return kind === 'claimable' ? claimableFrom(record, graceMs) : deliverableFrom(record, graceMs)
+    }
     const found: { row: JobRow; at: number }[] = []
     for (const row of rows) {
       const at = row.type === 'job' ? dueFrom(row) : null

@@ -123,6 +123,8 @@ function faultyHandle(storage: FaultyStorage, inner: StorageHandle): StorageHand
     settle: (items, claim) => storage.do('settle', () => inner.settle(items, claim)),
     cancel: (ids) => storage.do('cancel', () => inner.cancel(ids)),
     touch: (items) => storage.do('touch', () => inner.touch(items)),
+    mark: (items) => storage.do('mark', () => inner.mark(items)),
+    deliver: (items, request) => storage.do('deliver', () => inner.deliver(items, request)),
     get: (ids) => storage.do('get', () => inner.get(ids)),
     watch(listener) {
       storage.watching++
