@@ -66,6 +66,7 @@ const item = fc.record({
   delayMs: fc.oneof(fc.constant(0), ms),
   rejectMismatch: fc.boolean(),
   leaseMs: ms,
+  refresh: fc.oneof({ weight: 3, arbitrary: fc.constant(false) }, fc.constant(true)),
 })
 
 /** A claim of whatever is due has a generation of its own: what it leased before is not due. */
@@ -75,8 +76,11 @@ const claim = fc.record({
   limit: fc.integer({ min: 1, max: 4 }),
 })
 
+const outbox = fc.record({ rows: encoded, ttlMs: ms })
+
 const verdict: fc.Arbitrary<Verdict> = fc.oneof(
   fc.tuple(encoded, ms).map(([result, ttlMs]) => complete(result, ttlMs)),
+  fc.tuple(encoded, ms, outbox).map(([result, ttlMs, outbox]) => complete(result, ttlMs, outbox)),
   ms.map((ttlMs) => fail('error', ttlMs)),
   fc.oneof(fc.constant(0), ms).map((delayMs) => retry('error', delayMs)),
   fc.oneof(fc.constant(0), ms).map((delayMs) => release(delayMs)),
@@ -101,7 +105,7 @@ function request(
 
 const enqueue = command('enqueue', some(item), (items, tokens, model) =>
   model.checked.enqueue(
-    items.map(({ id, incarnation, generation, payload, delayMs, rejectMismatch, leaseMs, ...fixed }) => {
+    items.map(({ id, incarnation, generation, payload, delayMs, rejectMismatch, leaseMs, refresh, ...fixed }) => {
       const known = model.checked.record(id)
       const lease =
         generation === null
@@ -114,6 +118,7 @@ const enqueue = command('enqueue', some(item), (items, tokens, model) =>
         rejectMismatch,
         lease,
         wait: false,
+        refresh,
       }
     }),
   ),
@@ -149,6 +154,35 @@ const claimIds = command('claim by id', fc.record({ claim, generation: choice, i
   model.checked.claim({ ...request({ ...arg.claim, generation: arg.generation }, tokens, model), ids: arg.ids }),
 )
 
+/** Some tokens are one another's: a mark that is there is repeated by its owner, and tried by others. */
+const mark = fc.record({ id, name: fc.constantFrom('a', 'ab'), token: fc.constantFrom('one', 'two') })
+
+/** The lease of the outbox of a record that has one. */
+function relayOf(model: Model, id: string): string | null | undefined {
+  const record = model.checked.record(id)
+  return record?.state === 'completed' ? record.outbox?.generation : undefined
+}
+
+const delivery = fc.record({
+  id,
+  generation: fc.oneof({ weight: 4, arbitrary: fc.constant({ kind: 'present' } as const) }, choice),
+  rows: fc.option(encoded),
+  delayMs: fc.oneof(fc.constant(0), ms),
+})
+
+const deliver = command(
+  'deliver',
+  fc.record({ items: some(delivery), request: fc.option(claim, { freq: 2, nil: null }) }),
+  (arg, tokens, model) =>
+    model.checked.deliver(
+      arg.items.map(({ generation, ...item }) => ({
+        ...item,
+        generation: pick(generation, relayOf(model, item.id), tokens.generations, model),
+      })),
+      arg.request === null ? null : request(arg.request, tokens, model),
+    ),
+)
+
 /** Sequences of commands. */
 export const sequences: fc.Arbitrary<Iterable<Command>> = fc.commands(
   [
@@ -160,6 +194,9 @@ export const sequences: fc.Arbitrary<Iterable<Command>> = fc.commands(
     settle,
     settle,
     extend,
+    deliver,
+    deliver,
+    command('mark', some(mark), (items, _, model) => model.checked.mark(items)),
     command('cancel', some(id), (ids, _, model) => model.checked.cancel(ids)),
     command('touch', some(fc.record({ id, ttlMs: ms })), (items, _, model) => model.checked.touch(items)),
     command('sweep', fc.integer({ min: 1, max: 5 }), (limit, _, model) => model.checked.sweep(limit)),

@@ -187,6 +187,8 @@ export class SimProcess implements Owner {
       settle: (items, claim) => handle.settle(items, claim),
       cancel: (ids) => handle.cancel(ids),
       touch: (items) => handle.touch(items),
+      mark: (items) => handle.mark(items),
+      deliver: (items, request) => handle.deliver(items, request),
       get: (ids) => handle.get(ids),
       sweep: (limit) => handle.sweep(limit),
       hold: (ms) => handle.hold(ms),

@@ -4,8 +4,9 @@
  * @module
  */
 
+import type { JobRecord } from '../../src/record.ts'
 import type { DueKind, JobRow, RecordStore, Row, SwapAnswer } from '../../src/record-store.ts'
-import { claimableFrom, forgettableFrom } from '../../src/record-store.ts'
+import { claimableFrom, deliverableFrom, forgettableFrom } from '../../src/record-store.ts'
 import type { Hint, HintListener, StorageTraits } from '../../src/storage.ts'
 
 /** Traits of a storage on rows. */
@@ -70,7 +71,7 @@ export class Rows {
     let nextAt: number | null = null
     for (const row of this.rows.values()) {
       if (row.type !== 'job') continue
-      const at = kind === 'claimable' ? claimableFrom(row.record, this.#graceMs) : forgettableFrom(row.record)
+      const at = this.#from(row.record, kind)
       if (at === null) continue
       if (at <= now) due.push({ row, at })
       else if (nextAt === null || at < nextAt) nextAt = at
@@ -78,6 +79,11 @@ export class Rows {
     due.sort((a, b) => a.at - b.at)
     const items = due.slice(0, limit).map(({ row }, index) => (index % 2 === 0 ? row.key : row))
     return { items, nextAt: due.length > limit ? now : nextAt }
+  }
+
+  #from(record: JobRecord, kind: DueKind): number | null {
+    if (kind === 'forgettable') return forgettableFrom(record)
+    return kind === 'claimable' ? claimableFrom(record, this.#graceMs) : deliverableFrom(record, this.#graceMs)
   }
 
   /** As a store does that knows what changed, but sends no records about. */
@@ -88,5 +94,7 @@ export class Rows {
     const hint: Hint =
       state === 'completed' || state === 'failed' ? { type: 'settled', id: key } : { type: 'due', inMs: 0 }
     for (const listener of this.listeners) listener(hint)
+    if (state !== 'completed' || to.record.outbox === undefined) return
+    for (const listener of this.listeners) listener({ type: 'outbox', inMs: 0 })
   }
 }

@@ -283,7 +283,7 @@ export class World {
 
   #judgeVerdict(id: string, before: JobRecord | null, after: JobRecord): void {
     if (after.state !== 'completed' || before?.state !== 'processing') return
-    const run = this.ledger.runs.get(leaseKey(id, after.generation))
+    const run = after.generation === null ? undefined : this.ledger.runs.get(leaseKey(id, after.generation))
     if (run?.returned !== after.result) this.fail('handlers', `'${id}': completed with what no handler answered`)
   }
 

@@ -105,8 +105,8 @@ export const sourceMutants: readonly SourceMutant[] = [
   {
     name: 'cancelling leaves the payload where it is',
     file: machine,
-    find: `return { record: null, answer: 'cancelled' }`,
-    replace: `return { record, answer: 'cancelled' }`,
+    find: `record: kept === null ? null : restored(record, kept, null, missed), answer: 'cancelled'`,
+    replace: `record: kept === null ? record : restored(record, kept, null, missed), answer: 'cancelled'`,
     oracles: ['cancel'],
   },
   {
@@ -260,9 +260,12 @@ export const sourceMutants: readonly SourceMutant[] = [
     name: 'the heartbeat stops on stop()',
     file: 'src/base-queue.ts',
     find: `      await this.#drain()
-      this.#keeper.stop()`,
+      await this.#within(
+        relayed`,
     replace: `      this.#keeper.stop()
-      await this.#drain()`,
+      await this.#drain()
+      await this.#within(
+        relayed`,
     oracles: ['calm', 'signals'],
     weather: 'calm',
   },

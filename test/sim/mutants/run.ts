@@ -5,14 +5,11 @@
  */
 
 import { spawn } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import ts from 'typescript'
+import { cpSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { Compiled, writeCompiled } from '../../support/compiled.ts'
 import type { SourceMutant } from './list.ts'
 
-const root = fileURLToPath(new URL('../../..', import.meta.url))
 const folders = ['src', 'storages/memory', 'storages/conformance', 'test/sim']
 
 /** How a mutant fared. */
@@ -28,44 +25,8 @@ export interface Verdict {
 
 /** The program as it is, ready to be broken. */
 class Workshop {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'askonce-mutants-'))
-  readonly #sound = join(this.#folder, 'sound')
-  /** Read once: somebody may be at work on the sources. */
-  readonly #sources = new Map<string, string>()
+  readonly #compiled = new Compiled(folders)
   #made = 0
-
-  constructor() {
-    for (const folder of folders) this.#compile(folder)
-    writeFileSync(join(this.#sound, 'package.json'), '{"type":"module"}')
-    symlinkSync(join(root, 'node_modules'), join(this.#folder, 'node_modules'))
-  }
-
-  #compile(folder: string): void {
-    for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
-      const path = join(folder, entry.name)
-      if (entry.isDirectory()) this.#compile(path)
-      else if (/(?<!\.test)\.ts$/.test(entry.name)) {
-        const source = readFileSync(join(root, path), 'utf8')
-        this.#sources.set(path, source)
-        this.#write(this.#sound, path, source)
-      }
-    }
-  }
-
-  #write(to: string, path: string, source: string): void {
-    const { outputText } = ts.transpileModule(source, {
-      fileName: path,
-      compilerOptions: {
-        target: ts.ScriptTarget.ES2023,
-        module: ts.ModuleKind.ESNext,
-        verbatimModuleSyntax: true,
-        rewriteRelativeImportExtensions: true,
-      },
-    })
-    const target = join(to, path.replace(/\.ts$/, '.js'))
-    mkdirSync(dirname(target), { recursive: true })
-    writeFileSync(target, outputText)
-  }
 
   /**
    * Tries one mutant.
@@ -73,14 +34,14 @@ class Workshop {
    * @throws if what it is to replace is not there exactly once: the source has changed, and so must the mutant
    */
   async try(mutant: SourceMutant, seeds: number, ops: number): Promise<Verdict> {
-    const source = this.#sources.get(mutant.file) ?? ''
+    const source = this.#compiled.sources.get(mutant.file) ?? ''
     const parts = source.split(mutant.find)
     if (parts.length !== 2) {
       throw new Error(`${mutant.name}: what it replaces is ${parts.length - 1} times in ${mutant.file}`)
     }
-    const folder = join(this.#folder, `mutant ${this.#made++}`)
-    cpSync(this.#sound, folder, { recursive: true })
-    this.#write(folder, mutant.file, parts.join(mutant.replace))
+    const folder = join(this.#compiled.folder, `mutant ${this.#made++}`)
+    cpSync(this.#compiled.program, folder, { recursive: true })
+    writeCompiled(folder, mutant.file, parts.join(mutant.replace))
     try {
       return { mutant, ...(await simulateIn(folder, mutant, seeds, ops)) }
     } finally {
@@ -89,7 +50,7 @@ class Workshop {
   }
 
   end(): void {
-    rmSync(this.#folder, { recursive: true, force: true })
+    this.#compiled.end()
   }
 }
 
