@@ -37,7 +37,7 @@ export interface Entry {
 export type ReadShard<E extends Entry> = (shard: number, until: number, limit: number) => Promise<readonly E[]>
 
 /** The versions known to be outdated. */
-class Outdated {
+export class Outdated {
   #new = new Set<string>()
   #old = new Set<string>()
 
@@ -58,13 +58,14 @@ export class DuePages<E extends Entry> {
   readonly #read: ReadShard<E>
   readonly #random: () => number
   readonly #lookaheadMs: number
-  readonly outdated = new Outdated()
+  readonly #outdated: Outdated
   #page = pageStart
 
-  constructor(options: { read: ReadShard<E>; random: () => number; lookaheadMs: number }) {
+  constructor(options: { read: ReadShard<E>; random: () => number; lookaheadMs: number; outdated: Outdated }) {
     this.#read = options.read
     this.#random = options.random
     this.#lookaheadMs = options.lookaheadMs
+    this.#outdated = options.outdated
   }
 
   /** Entries that a page has now. */
@@ -101,7 +102,7 @@ export class DuePages<E extends Entry> {
   async #look(shard: number, now: number, wanted: number): Promise<{ due: E[]; later: number | null; more: boolean }> {
     for (let size = Math.max(this.page, wanted); ; size = Math.min(sizeMax, size * 2)) {
       const read = await this.#read(shard, now + this.#lookaheadMs, size)
-      const fresh = read.filter(({ version }) => !this.outdated.has(version))
+      const fresh = read.filter(({ version }) => !this.#outdated.has(version))
       const due = fresh.filter((entry) => entry.due <= now)
       const more = read.length === size && read.at(-1)!.due <= now
       // A page full of what is known to be outdated hides what is behind it.

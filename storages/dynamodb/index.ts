@@ -29,6 +29,7 @@ import type { DynamoDBStorageOptions, Settings } from './options.ts'
 import { settingsOf } from './options.ts'
 import { Payloads } from './payloads.ts'
 import { Requests } from './requests.ts'
+import { Rows } from './rows.ts'
 import type { KeyNames } from './schema.ts'
 import { dynamoDBEntities, dynamoDBTable, keyNames, ttlAttribute } from './schema.ts'
 import { ServerClock } from './server-clock.ts'
@@ -202,6 +203,7 @@ export class DynamoDBStorage implements Storage {
     })
     const scan = () => this.#scans()
     const warn = (code: string, message: string) => this.#warn(code, message)
+    const rows = new Rows({ calls, requests, items, layout, payloads, clock, warn })
     const sweeper = new Sweeper({ calls, requests, items, layout, payloads, shards, clock, scan, warn })
     return new DynamoDBStore({
       calls,
@@ -209,6 +211,7 @@ export class DynamoDBStorage implements Storage {
       items,
       layout,
       payloads,
+      rows,
       shards,
       sweeper,
       clock,
@@ -225,7 +228,12 @@ export class DynamoDBStorage implements Storage {
 
   #watch(namespace: string, listener: HintListener): () => void {
     this.#watching.add(listener)
-    const end = this.#options.wake?.(namespace, (hint = { type: 'due', inMs: 0 }) => listener(hint))
+    const end = this.#options.wake?.(namespace, (hint) => {
+      if (hint !== undefined) return listener(hint)
+      // It may be work of either kind.
+      listener({ type: 'due', inMs: 0 })
+      listener({ type: 'outbox', inMs: 0 })
+    })
     return () => {
       this.#watching.delete(listener)
       end?.()

@@ -18,7 +18,7 @@ export const sortKeyValue = 'askonce'
 export class Layout {
   readonly #base: string
   readonly #jobs: string
-  /** What the partition keys of payloads kept apart begin with. */
+  /** What the partition keys of payloads and results kept apart begin with. */
   readonly payloads: string
   /** The key of the item that says until when the namespace is held. */
   readonly hold: string
@@ -51,9 +51,14 @@ export class Layout {
     return this.payloads + token
   }
 
-  /** A partition of the index. */
+  /** A partition of the index for what workers may claim. */
   shard(index: number): string {
     return this.#base + index
+  }
+
+  /** A partition of the index for what is to be delivered: claims never read past it. */
+  outboxShard(index: number): string {
+    return `${this.#base}o${index}`
   }
 }
 

@@ -16,12 +16,12 @@ import {
 } from '@aws-sdk/client-dynamodb'
 import type { Entity } from 'dynamodb-toolbox/entity'
 import { DeleteItemCommand as Delete } from 'dynamodb-toolbox/entity/actions/delete'
-import type { Condition } from 'dynamodb-toolbox/entity/actions/parseCondition'
 import { PutItemCommand as Put } from 'dynamodb-toolbox/entity/actions/put'
 import { $remove, UpdateItemCommand as Update } from 'dynamodb-toolbox/entity/actions/update'
 import type { Table } from 'dynamodb-toolbox/table'
 import { QueryCommand as Query } from 'dynamodb-toolbox/table/actions/query'
 import { marshalled } from './attribute-values.ts'
+import type { Condition } from './conditions.ts'
 import type { Attributes } from './items.ts'
 import { dueKey } from './items.ts'
 import { sortKeyValue } from './layout.ts'
@@ -70,9 +70,11 @@ export class Requests {
   }
 
   put(entity: Entity, partition: string, attributes: Attributes, condition: Condition | null): PutItemCommand {
-    const action = entity.build(Put).item({ ...this.#key(partition), ...attributes })
-    const params = condition === null ? action.params() : action.options({ condition, ...allOld }).params()
-    return new PutItemCommand({ ...wired(params), Item: marshalled(params.Item as Attributes) })
+    const params = entity
+      .build(Put)
+      .item({ ...this.#key(partition), ...attributes })
+      .params()
+    return new PutItemCommand({ ...this.#conditional(params, condition), Item: marshalled(params.Item as Attributes) })
   }
 
   /** Sets and removes (undefined) attributes; the output has the whole item. */
@@ -80,14 +82,16 @@ export class Requests {
     const item: { [name: string]: unknown } = this.#key(partition)
     for (const [name, value] of Object.entries(changes)) item[name] = value === undefined ? $remove() : value
     const action = entity.build(Update).item(item as never)
-    const params = action.options({ condition, returnValues: 'ALL_NEW', ...allOld }).params() as Params
-    return new UpdateItemCommand({ ...wired(params), Key: this.key(partition) })
+    const params = action.options({ returnValues: 'ALL_NEW' }).params() as Params
+    return new UpdateItemCommand({ ...this.#conditional(params, condition), Key: this.key(partition) })
   }
 
   delete(entity: Entity, partition: string, condition: Condition | null): DeleteItemCommand {
-    const action = entity.build(Delete).key(this.#key(partition) as never)
-    const params = condition === null ? action.params() : action.options({ condition, ...allOld }).params()
-    return new DeleteItemCommand({ ...wired(params), Key: this.key(partition) })
+    const params = entity
+      .build(Delete)
+      .key(this.#key(partition) as never)
+      .params() as Params
+    return new DeleteItemCommand({ ...this.#conditional(params, condition), Key: this.key(partition) })
   }
 
   get(partition: string): GetItemCommand {
@@ -123,16 +127,33 @@ export class Requests {
     })
   }
 
+  /** An input as it is sent, with a condition that sends the item along where it does not hold. */
+  #conditional<P extends Params>(params: P, condition: Condition | null) {
+    const wire = wired(params)
+    if (condition === null) return wire
+    const { expression, attributes, values } = condition
+    const names: Record<string, string> = { ...params.ExpressionAttributeNames }
+    for (const name of attributes) names[`#${name}`] = name === 'pk' ? this.#names.partition : name
+    const all: Record<string, AttributeValue> = { ...wire.ExpressionAttributeValues }
+    for (const [name, value] of Object.entries(marshalled(values ?? {}))) all[`:${name}`] = value
+    return {
+      ...wire,
+      ConditionExpression: expression,
+      ExpressionAttributeNames: names,
+      ...(Object.keys(all).length === 0 ? {} : { ExpressionAttributeValues: all }),
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
+    }
+  }
+
   #key(partition: string): { [name: string]: unknown } {
     return this.#names.sort === null ? { pk: partition } : { pk: partition, sk: sortKeyValue }
   }
 }
 
-const allOld = { returnValuesOnConditionFalse: 'ALL_OLD' } as const
-
 /** What the toolbox makes: inputs of the document client. */
 interface Params {
   readonly TableName?: string | undefined
+  readonly ExpressionAttributeNames?: Record<string, string> | undefined
   readonly ExpressionAttributeValues?: Record<string, unknown> | undefined
 }
 

@@ -18,7 +18,7 @@ export const ttlAttribute = 'ttl'
 
 /**
  * What the index must carry of a job besides its keys for a claim to need no look at the table. With less (`KEYS_ONLY`) each
- * claim reads the record first.
+ * claim reads the record first; so does that of a job which is refreshed or marked, and every delivery.
  */
 export const projectedAttributes = [
   'w',
@@ -93,7 +93,7 @@ export function keyNames(table: Table, indexName: string): KeyNames {
 }
 
 /**
- * The entities that a queue keeps in a table: `job` (one record), `payload` (a large payload, kept apart), `hold` (until when a
+ * The entities that a queue keeps in a table: `job` (one record), `payload` (a large payload or result, kept apart), `hold` (until when a
  * namespace is held) and `shards` (how many partitions of the index it has).
  *
  * Their attribute names are short, as every kilobyte is paid for. Read with them what you like; write with them only what you
@@ -137,12 +137,30 @@ export function dynamoDBEntities(table: Table, indexName: string = defaultIndexN
       g: string().optional(),
       /** 1 for an inline run's. */
       l: number().optional(),
-      /** Payload, result, error. */
+      /** Payload, result, error: text or bytes, as all values. */
       p: value(),
       r: value(),
       e: value(),
       /** Which of them are compressed. */
       y: string().optional(),
+      /** Effects that were begun. */
+      b: string().optional(),
+      /** While it is refreshed: the result before, when that was settled, until when it is kept, ms. */
+      R: value(),
+      Z: number().optional(),
+      T: number().optional(),
+      /** Refreshed in vain: e(rror), x (exhausted) or c(ancelled), and the error. */
+      M: string().optional(),
+      E: value(),
+      /** The outbox: rows, from when they may be delivered or until when they are, by whom, how often begun, given up at. */
+      o: value(),
+      O: number().optional(),
+      G: string().optional(),
+      A: number().optional(),
+      U: number().optional(),
+      /** Key of the result's own item, and until when that is kept at least, seconds. */
+      Q: string().optional(),
+      V: number().optional(),
       /** Key of the payload's own item. */
       q: string().optional(),
       /** Until when that item is kept at least, seconds. */
@@ -153,7 +171,7 @@ export function dynamoDBEntities(table: Table, indexName: string = defaultIndexN
       z: number().optional(),
       /** For DynamoDB's garbage collector, seconds. */
       [ttlAttribute]: number().optional(),
-      /** The index's keys: where and from when on a worker may claim it. */
+      /** The index's keys: where and from when on a worker may claim it, or a relay deliver its rows. */
       shard: string().optional().savedAs(names.shard),
       due: anyOf(number(), string()).optional().savedAs(names.due),
     }),

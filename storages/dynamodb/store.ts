@@ -6,11 +6,11 @@
 
 import type { AttributeValue } from '@aws-sdk/client-dynamodb'
 import type { Entity } from 'dynamodb-toolbox/entity'
-import type { Condition } from 'dynamodb-toolbox/entity/actions/parseCondition'
 import type { Clock } from '../../src/clock.ts'
-import { AskonceError, StorageError } from '../../src/errors.ts'
+import type { AskonceError } from '../../src/errors.ts'
+import { StorageError } from '../../src/errors.ts'
 import type { JobRecord, OpenRecord } from '../../src/record.ts'
-import { isTerminal } from '../../src/record.ts'
+import { forgottenFrom, isTerminal } from '../../src/record.ts'
 import type {
   Change,
   DueAnswer,
@@ -25,24 +25,29 @@ import type { HintListener } from '../../src/storage.ts'
 import { unmarshalled } from './attribute-values.ts'
 import type { Calls, DynamoDBCounters } from './calls.ts'
 import { ConditionFalse } from './calls.ts'
+import type { Condition } from './conditions.ts'
 import { ABSENT, FREE, UNCHANGED } from './conditions.ts'
 import type { Entry } from './due-pages.ts'
-import { DuePages } from './due-pages.ts'
-import type { Attributes, Items, StoredRow } from './items.ts'
-import { intact } from './items.ts'
+import { DuePages, Outdated } from './due-pages.ts'
+import type { Items, StoredRow } from './items.ts'
+import { intact, isFree, isWholeEntry, resultOf, withResult } from './items.ts'
 import type { Layout } from './layout.ts'
 import type { Payloads } from './payloads.ts'
-import type { Key, Requests } from './requests.ts'
+import type { Requests } from './requests.ts'
+import type { Rows } from './rows.ts'
 import type { Shards } from './shards.ts'
 import type { Sweeper } from './sweeper.ts'
 
-/** Keys that one BatchGetItem takes. */
-const batchGetMax = 100
+/** Looks into the index for one page of what is due. */
+const looksMax = 10
 
 type Item = Record<string, AttributeValue>
 
+/** What the index is for. */
+type Lane = Exclude<DueKind, 'forgettable'>
+
 interface IndexEntry extends Entry {
-  /** The whole row, where the index has it. */
+  /** The row, where the index has enough of it. */
   readonly row: StoredRow | null
 }
 
@@ -52,6 +57,7 @@ export interface StoreOptions {
   readonly items: Items
   readonly layout: Layout
   readonly payloads: Payloads
+  readonly rows: Rows
   readonly shards: Shards
   readonly sweeper: Sweeper
   readonly clock: Clock
@@ -70,23 +76,24 @@ export interface StoreOptions {
 /** The store of one namespace. */
 export class DynamoDBStore implements RecordStore {
   readonly #options: StoreOptions
-  readonly #pages: DuePages<IndexEntry>
+  readonly #outdated = new Outdated()
+  readonly #pages: { readonly [lane in Lane]: DuePages<IndexEntry> }
 
   constructor(options: StoreOptions) {
     this.#options = options
     const { random, lookaheadMs } = options
-    this.#pages = new DuePages({
-      read: (shard, until, limit) => this.#readShard(shard, until, limit),
-      random,
-      lookaheadMs,
-    })
+    const pages = (lane: Lane) =>
+      new DuePages<IndexEntry>({
+        read: (shard, until, limit) => this.#readShard(lane, shard, until, limit),
+        random,
+        lookaheadMs,
+        outdated: this.#outdated,
+      })
+    this.#pages = { claimable: pages('claimable'), deliverable: pages('deliverable') }
   }
 
-  async load(keys: readonly string[]): Promise<readonly (Row | null)[]> {
-    const { layout } = this.#options
-    const partitions = keys.map((key) => (key === '' ? layout.hold : layout.job(key)))
-    const found = await this.#items(partitions)
-    return Promise.all(keys.map((key, index) => this.#row(key, found.get(partitions[index]!))))
+  load(keys: readonly string[]): Promise<readonly (Row | null)[]> {
+    return this.#options.rows.load(keys)
   }
 
   async swap(changes: readonly Change[]): Promise<readonly SwapAnswer[]> {
@@ -108,7 +115,7 @@ export class DynamoDBStore implements RecordStore {
     )
     if (large.length === 0) return there
     for (const row of await this.load(large.map(({ key }) => key))) {
-      if (row?.type === 'job' && !isPast(row.record, clock.now())) there.set(row.key, row)
+      if (row?.type === 'job' && !isFree(row.record, clock.now())) there.set(row.key, row)
     }
     return there
   }
@@ -116,22 +123,36 @@ export class DynamoDBStore implements RecordStore {
   async due(limit: number, now: number, kind: DueKind): Promise<DueAnswer> {
     const { shards, sweeper } = this.#options
     if (kind === 'forgettable') return { items: await sweeper.find(limit, now), nextAt: null }
-    const { entries, nextAt } = await this.#pages.find(limit, now, await shards.read())
-    return { items: entries.map(({ key, row }) => row ?? key), nextAt }
+    for (let looks = 1; ; looks++) {
+      const { entries, nextAt } = await this.#pages[kind].find(limit, now, await shards.read())
+      const items = await this.#rowsOf(entries, now, kind)
+      // Entries of what is gone may hide others; by now they are known to be outdated.
+      if (items.length > 0 || entries.length === 0 || looks === looksMax) return { items, nextAt }
+    }
   }
 
-  async fill(rows: readonly JobRow[]): Promise<readonly (JobRow | AskonceError)[]> {
-    const apart = (rows as readonly StoredRow[]).filter(isApart)
-    if (apart.length === 0) return rows
-    const keys = apart.map(({ payloadKey }) => payloadKey!)
-    const payloads = await this.#options.payloads.read(keys, (partitions) => this.#items(partitions))
-    const filled = new Map(apart.map((row, index) => [row, payloads[index]] as const))
-    return (rows as readonly StoredRow[]).map((row) => {
-      const payload = filled.get(row)
-      if (payload === undefined) return row
-      if (payload instanceof AskonceError) return payload
-      return { ...row, record: { ...row.record, payload } as JobRecord }
-    })
+  /** The rows that entries of the index tell of: as they are there, or looked up where that is not enough. */
+  async #rowsOf(entries: readonly IndexEntry[], now: number, kind: Lane): Promise<StoredRow[]> {
+    const { rows } = this.#options
+    const keys = entries.filter(({ row }) => row === null).map(({ key }) => key)
+    // Who delivers needs the rows of the outbox; the result of who exhausts a job may be that which is kept.
+    const found = keys.length === 0 ? new Map<string, StoredRow>() : await rows.sought(keys, kind === 'claimable')
+    const past: StoredRow[] = []
+    const sought: StoredRow[] = []
+    for (const { key, version, row: whole } of entries) {
+      const row = whole ?? found.get(key)
+      if (version !== null && row?.version !== version) this.#outdated.add(version)
+      if (row === undefined) continue
+      if (forgottenFrom(row.record) <= now) past.push(row)
+      else sought.push({ ...row, sought: kind })
+    }
+    // Rows that were given up leave their entries behind, at the head, until DynamoDB has collected them.
+    await Promise.allSettled(past.map((row) => this.#remove(row)))
+    return sought
+  }
+
+  fill(rows: readonly JobRow[]): Promise<readonly (JobRow | AskonceError)[]> {
+    return this.#options.rows.fill(rows as readonly StoredRow[])
   }
 
   watch(listener: HintListener): () => void {
@@ -143,83 +164,29 @@ export class DynamoDBStore implements RecordStore {
     await this.#options.closed()
   }
 
-  /** Items by their partition keys, consistently. */
-  async #items(partitions: readonly string[]): Promise<Map<string, Attributes>> {
-    const { calls, requests } = this.#options
-    const found = new Map<string, Attributes>()
-    const add = (wire: Item) => {
-      const item = unmarshalled(wire)
-      found.set(requests.partitionOf(item), item)
-    }
-    if (partitions.length === 1) {
-      const answer = (await calls.send('read an item', () => requests.get(partitions[0]!))) as { Item?: Item }
-      if (answer.Item !== undefined) add(answer.Item)
-      return found
-    }
-    const batches: string[][] = []
-    const unique = [...new Set(partitions)]
-    for (let from = 0; from < unique.length; from += batchGetMax) batches.push(unique.slice(from, from + batchGetMax))
-    await Promise.all(
-      batches.map(async (batch) => {
-        let keys: readonly Key[] = batch.map((partition) => requests.key(partition))
-        // What did not fit into an answer, or was throttled, is left over.
-        for (let tries = 0; keys.length > 0; tries++) {
-          if (tries > 0) await calls.backOff(tries)
-          const answer = (await calls.send('read items', () => requests.batchGet(keys))) as {
-            Responses?: Record<string, Item[]>
-            UnprocessedKeys?: Record<string, { Keys?: Key[] }>
-          }
-          for (const items of Object.values(answer.Responses ?? {})) items.forEach(add)
-          keys = Object.values(answer.UnprocessedKeys ?? {}).flatMap(({ Keys = [] }) => Keys)
-        }
-      }),
-    )
-    return found
-  }
-
-  async #row(key: string, item: Attributes | null | undefined): Promise<Row | null> {
-    if (item === undefined || item === null) return null
-    if (key !== '') return this.#options.items.row(key, item)
-    return { type: 'hold', key: '', version: String(item['w']), heldUntil: Number(item['h']) }
-  }
-
   #swap(change: Change): Promise<SwapAnswer> {
     if (change.key === '') return this.#swapHold(change)
     const from = change.from as StoredRow | null
     const to = change.to as StoredRow | null
     if (to === null) return this.#remove(from!)
-    // The machine hands the spec on as it is for as long as the record is the same one.
-    if (from?.record.spec === to.record.spec) return this.#update(from, to)
-    return this.#create(from, to)
+    return from !== null && isSameJob(from.record, to.record) ? this.#update(from, to) : this.#create(from, to)
   }
 
-  /** A record is made, where there is none or one that is past its end. */
+  /** A record is made: where there is none, or one that is past its end; or in place of one that is refreshed. */
   async #create(from: StoredRow | null, to: StoredRow): Promise<SwapAnswer> {
     const { clock, items, payloads, requests } = this.#options
-    let row = to
     const { payload } = to.record as OpenRecord
-    let apart: string | null = null
-    if (payloads.isLarge(payload)) {
-      const written = await payloads.write(to.record, payload)
-      if (written !== null) {
-        apart = written.payloadKey
-        row = { ...to, ...written }
-      }
-    }
+    const result = await payloads.placeResult(from, to.record)
+    const written = payloads.isLarge(payload) ? await payloads.write(to.record, payload) : null
+    const row: StoredRow = { ...to, ...result, ...written }
     const attributes = await items.attributes(row)
     const condition = from === null ? FREE(clock.now()) : UNCHANGED(from.version)
     const answer = await this.#write(from, row, (partition) =>
       requests.put(requests.entities.job, partition, attributes, condition),
     )
-    if (answer.ok) {
-      if (from !== null) payloads.done(from)
-      const packings = attributes['y'] as string | undefined
-      return { ok: true, row: packings === undefined ? row : ({ ...row, packings } as StoredRow) }
-    }
-    // A payload that may be a record's is left: the write may have been made, its answer lost, and others gone on from there.
-    const taken = answer.error !== undefined || (answer.row as StoredRow | null | undefined)?.payloadKey === apart
-    if (apart !== null && !taken) payloads.done(row)
-    return answer
+    if (!answer.ok) return answer
+    const packings = attributes['y'] as string | undefined
+    return { ok: true, row: packings === undefined ? row : ({ ...row, packings } as StoredRow) }
   }
 
   async #update(from: StoredRow, to: StoredRow): Promise<SwapAnswer> {
@@ -230,53 +197,65 @@ export class DynamoDBStore implements RecordStore {
       ...to,
       ...(open && from.payloadKey !== undefined ? { payloadKey: from.payloadKey } : {}),
       ...(payloadUntil === undefined ? {} : { payloadUntil }),
+      ...(await payloads.placeResult(from, to.record)),
     }
     const changes = await items.changes(from, row)
     const answer = await this.#write(from, row, (partition) =>
       requests.update(requests.entities.job, partition, changes, UNCHANGED(from.version)),
     )
-    if (from.hinted) {
+    if (from.sought !== undefined && from.sought !== 'forgettable') {
       const lost = !answer.ok && answer.error === undefined
-      if (lost) counters.claimsLost++
-      this.#pages.tried(lost)
+      if (lost && from.sought === 'claimable') counters.claimsLost++
+      this.#pages[from.sought].tried(lost)
     }
-    if (answer.ok && !open) payloads.done(from)
     return answer
   }
 
-  async #remove(from: StoredRow): Promise<SwapAnswer> {
-    const { payloads, requests } = this.#options
-    const answer = await this.#write(from, null, (partition) =>
+  #remove(from: StoredRow): Promise<SwapAnswer> {
+    const { requests } = this.#options
+    return this.#write(from, null, (partition) =>
       requests.delete(requests.entities.job, partition, UNCHANGED(from.version)),
     )
-    if (answer.ok) payloads.done(from)
-    return answer
   }
 
-  /** Sends a write of a job's item; answers how it went, with the row that is there now where that is known. */
+  /** Makes a write of a job's item; what is kept apart and needed by nobody then is seen to. */
   async #write(
     from: StoredRow | null,
     to: StoredRow | null,
     make: (partition: string) => unknown,
   ): Promise<SwapAnswer> {
-    const { calls, layout, items, counters } = this.#options
+    const { payloads } = this.#options
+    const answer = await this.#send(from, to, make)
+    if (answer.ok) {
+      if (from !== null) payloads.unneeded(from, [to])
+    } else if (answer.error === undefined && to !== null) {
+      // What may be a record's is left: the write may have been made, its answer lost, and others gone on from there.
+      payloads.unneeded(to, [from, answer.row as StoredRow | null | undefined])
+    }
+    return answer
+  }
+
+  /** Sends a write of a job's item; answers how it went, with the row that is there now where that is known. */
+  async #send(from: StoredRow | null, to: StoredRow | null, make: (partition: string) => unknown): Promise<SwapAnswer> {
+    const { calls, layout, items, rows, counters } = this.#options
     const key = (from ?? to!).key
     const partition = layout.job(key)
     const answer = await calls.send<{ Attributes?: Item }>('write a record', () => make(partition))
     if (!(answer instanceof ConditionFalse)) {
-      if (from !== null) this.#pages.outdated.add(from.version)
+      if (from !== null) this.#outdated.add(from.version)
       if (to === null || answer.Attributes === undefined) return { ok: true }
-      return { ok: true, row: await items.row(key, unmarshalled(answer.Attributes)) }
+      const row = await items.row(key, unmarshalled(answer.Attributes))
+      return { ok: true, row: row.resultKey === undefined ? row : withResult(row, resultOf(to.record)) }
     }
-    const item = answer.item ?? (await this.#items([partition])).get(partition)
-    const row = (await this.#row(key, item)) as StoredRow | null
+    const item = answer.item ?? (await rows.items([partition])).get(partition)
+    const row = (await rows.row(key, item)) as StoredRow | null
     if (to !== null && row?.version === to.version) {
       // The SDK repeated a request whose answer was lost.
       counters.recognised++
       return { ok: true, row }
     }
     counters.conflicts++
-    if (from !== null) this.#pages.outdated.add(from.version)
+    if (from !== null) this.#outdated.add(from.version)
     if (to === null && row === null && answer.repeated) {
       return {
         ok: false,
@@ -287,7 +266,7 @@ export class DynamoDBStore implements RecordStore {
   }
 
   async #swapHold({ from, to }: Change): Promise<SwapAnswer> {
-    const { calls, requests, layout, counters } = this.#options
+    const { calls, requests, layout, rows, counters } = this.#options
     const entity: Entity = requests.entities.hold
     const condition: Condition = from === null ? ABSENT : UNCHANGED(from.version)
     const answer = await calls.send('hold the queue', () => {
@@ -296,8 +275,8 @@ export class DynamoDBStore implements RecordStore {
       return requests.put(entity, layout.hold, { w: version, h: heldUntil }, condition)
     })
     if (!(answer instanceof ConditionFalse)) return { ok: true }
-    const item = answer.item ?? (await this.#items([layout.hold])).get(layout.hold)
-    const row = await this.#row('', item)
+    const item = answer.item ?? (await rows.items([layout.hold])).get(layout.hold)
+    const row = await rows.row('', item)
     if (to !== null && row?.version === to.version) {
       counters.recognised++
       return { ok: true }
@@ -305,11 +284,10 @@ export class DynamoDBStore implements RecordStore {
     return { ok: false, row }
   }
 
-  async #readShard(shard: number, until: number, limit: number): Promise<readonly IndexEntry[]> {
+  async #readShard(kind: Lane, shard: number, until: number, limit: number): Promise<readonly IndexEntry[]> {
     const { calls, requests, layout, items, dueName, warn } = this.#options
-    const answer = (await calls.send('look for due records', () =>
-      requests.due(layout.shard(shard), until, limit),
-    )) as {
+    const partition = kind === 'claimable' ? layout.shard(shard) : layout.outboxShard(shard)
+    const answer = (await calls.send('look for due records', () => requests.due(partition, until, limit))) as {
       Items?: Item[]
     }
     const entries: IndexEntry[] = []
@@ -318,8 +296,7 @@ export class DynamoDBStore implements RecordStore {
       const key = layout.id(requests.partitionOf(item))
       if (key === null) continue
       const version = typeof item['w'] === 'string' ? item['w'] : null
-      // An index of the user's own may have the keys alone.
-      const row = version !== null && item['s'] !== undefined ? await intact(items.row(key, item, true), warn) : null
+      const row = isWholeEntry(item) && kind === 'claimable' ? await intact(items.row(key, item, true), warn) : null
       // One damaged record must not keep all others from being found.
       if (row !== undefined) entries.push({ key, due: Number(item[dueName]), version, row })
     }
@@ -327,11 +304,9 @@ export class DynamoDBStore implements RecordStore {
   }
 }
 
-function isApart(row: StoredRow): boolean {
-  return row.payloadKey !== undefined && !isTerminal(row.record) && row.record.payload === ''
-}
-
-/** Whether a record is one that {@link FREE} lets another take the place of. */
-function isPast(record: JobRecord, now: number): boolean {
-  return isTerminal(record) && record.at <= now
+/** Whether a record has become another of the same run, whose payload is as it was. */
+function isSameJob(from: JobRecord, to: JobRecord): boolean {
+  const { incarnation, createdAt } = from.spec
+  if (to.spec.incarnation !== incarnation || to.spec.createdAt !== createdAt) return false
+  return isTerminal(to) || !isTerminal(from)
 }

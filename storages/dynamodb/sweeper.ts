@@ -94,13 +94,14 @@ export class Sweeper {
     return rows.slice(0, limit)
   }
 
-  /** Removes those payloads whose record is gone, has ended, or has another payload. */
+  /** Removes those payloads and results whose record is gone, needs them no more, or has others. */
   async #removeOrphans(found: ReadonlyMap<string, Attributes>): Promise<void> {
     const { calls, requests, payloads } = this.#options
     await Promise.all(
       [...found].map(async ([partition, { o: owner }]) => {
         const answer = (await calls.send('read a record', () => requests.get(String(owner)))) as { Item?: Item }
-        if (answer.Item?.['q']?.S !== partition) await payloads.drop(partition)
+        const { q, Q } = answer.Item ?? {}
+        if (q?.S !== partition && Q?.S !== partition) await payloads.drop(partition)
       }),
     )
   }

@@ -242,6 +242,7 @@ t.test('the wake hook passes on what is known outside, until the queue closes', 
   notify?.({ type: 'settled', id: 'a' })
   t.same(hints, [
     { type: 'due', inMs: 0 },
+    { type: 'outbox', inMs: 0 },
     { type: 'settled', id: 'a' },
   ])
   end()

@@ -22,7 +22,7 @@ export async function randomCommands(commands: number, seed: number): Promise<nu
     server.wire.oldItems = true
     const suite = await suiteOptions({
       tableName: 'random',
-      client: () => server.client({ retryStrategy: atOnce(10) }),
+      client: () => server.client({ ...server.directConfig, retryStrategy: atOnce(10) }),
       options: { inlinePayloadBytesMax: 3, compress: { fromBytes: 5 }, lookahead: 0, shards: 2, random: next },
     })
     server.wire.index = { random: next }

@@ -127,3 +127,65 @@ t.test('an idle look costs half a read unit', async (t) => {
   t.equal(usage.reads, 0.5)
   await handle.close()
 })
+
+/** What each step costs of a refresh, and of a completion with rows, with a result of so many bytes. */
+async function beyondOneRun(resultBytes: number) {
+  const { meter, handle } = await metered({ holdCache: 60_000 })
+  const costs: Record<string, string> = {}
+  const step = (name: string) => {
+    const usage = meter.take()
+    costs[name] = `${writes(usage)} W, ${usage.reads} R; ${usage.requests}`
+  }
+  const result = 'y'.repeat(resultBytes)
+  const run = async (generation: string, last: Parameters<StorageHandle['settle']>[0][number]['verdict']) => {
+    const { jobs } = await handle.claim({ generation, leaseMs: 30_000, limit: 1 })
+    if (jobs.length !== 1) throw new Error('nothing to claim')
+    step('claim')
+    await handle.settle([{ id: 'a', generation, verdict: last }], null)
+  }
+  await handle.enqueue([item('a', 'x'.repeat(500))])
+  await run('first', complete(result, 60_000))
+  meter.take()
+  const again = item('a', 'x'.repeat(500))
+  await handle.enqueue([{ ...again, spec: { ...again.spec, incarnation: 'another' }, refresh: true }])
+  step('refresh')
+  await handle.get(['a'])
+  step('read')
+  await run('second', retry('an error', 0))
+  step('retry')
+  await run('third', complete(result.replace('y', 'z'), 60_000, { rows: 'r'.repeat(300), ttlMs: 3_600_000 }))
+  step('complete with rows')
+  await handle.mark([{ id: 'a', name: 'mail', token: 't'.repeat(22) }])
+  step('mark')
+  const { collected } = await handle.deliver([], { generation: 'relay', leaseMs: 30_000, limit: 1 })
+  if (collected?.records.length !== 1) throw new Error('nothing to deliver')
+  step('collect')
+  await handle.deliver([{ id: 'a', generation: 'relay', rows: null, delayMs: 0 }], null)
+  step('delivered')
+  await handle.close()
+  return costs
+}
+
+t.test('what a refresh, marks and an outbox cost, with a result of 1 KB and of 4 KB', async (t) => {
+  t.same(await beyondOneRun(1_024), {
+    refresh: '4+1 W, 0 R; 2',
+    read: '0+0 W, 1 R; 1',
+    claim: '2+2 W, 1.5 R; 3',
+    retry: '2+2 W, 0 R; 1',
+    'complete with rows': '2+2 W, 0 R; 1',
+    mark: '2+1 W, 1 R; 2',
+    collect: '2+2 W, 1.5 R; 3',
+    delivered: '2+1 W, 1 R; 2',
+  })
+  // The result is written where it is moved to, and never again.
+  t.same(await beyondOneRun(4_096), {
+    refresh: '15+1 W, 0 R; 3',
+    read: '0+0 W, 3 R; 2',
+    claim: '1+2 W, 3.5 R; 4',
+    retry: '1+2 W, 0 R; 1',
+    'complete with rows': '6+2 W, 0 R; 2',
+    mark: '1+1 W, 3 R; 3',
+    collect: '1+2 W, 1.5 R; 3',
+    delivered: '1+1 W, 3 R; 3',
+  })
+})

@@ -10,6 +10,8 @@ import type { AddressInfo } from 'node:net'
 import type { DynamoDBClientConfig } from '@aws-sdk/client-dynamodb'
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import dynalite from 'dynalite'
+import type { DynamoDBClientLike } from '../../../storages/dynamodb/calls.ts'
+import { directClient, directConfig } from './direct.ts'
 import type { Wire } from './wire.ts'
 import { wired } from './wire.ts'
 
@@ -41,12 +43,18 @@ export class LocalDynamoDB {
   readonly endpoint: string
   /** What is done to requests and answers on their way. */
   readonly wire: Wire
+  /** For the SDK's clients of this process that need no sockets; see {@link directConfig}. */
+  readonly directConfig: DynamoDBClientConfig
+  /** A client without sockets and SDK; see {@link directClient}. */
+  readonly directClient: DynamoDBClientLike
   readonly #server: Server
   readonly #clients: DynamoDBClient[] = []
 
-  private constructor(server: Server, wire: Wire) {
+  private constructor(server: Server, wire: Wire, listener: RequestListener) {
     this.#server = server
     this.wire = wire
+    this.directConfig = directConfig(listener)
+    this.directClient = directClient(listener)
     this.endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   }
 
@@ -57,7 +65,7 @@ export class LocalDynamoDB {
     server.removeAllListeners('request')
     server.on('request', between.listener)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
-    return new LocalDynamoDB(server, between.wire)
+    return new LocalDynamoDB(server, between.wire, between.listener)
   }
 
   /** How clients reach it. */
