@@ -5,8 +5,8 @@
  */
 
 import type { Clock } from './clock.ts'
-import type { CollectOutcome, DeliverOutcome, Step } from './machine.ts'
-import { collectableFrom, step } from './machine.ts'
+import type { CollectOutcome, DeliverOutcome, ForgetOutcome, Step } from './machine.ts'
+import { collectableFrom, living, step } from './machine.ts'
 import type { CompletedRecord, JobRecord } from './record.ts'
 import { DueReader } from './record-due.ts'
 import type { RecordStore } from './record-store.ts'
@@ -46,13 +46,16 @@ export async function collect(
 ): Promise<CollectAnswer> {
   const due = new DueReader(store, clock, 'deliverable')
   const records: CompletedRecord[] = []
-  const apply = (record: JobRecord | null, now: number): Step<CollectOutcome> =>
-    step(record, { type: 'collect', generation, leaseMs, graceMs }, now)
+  const apply = (record: JobRecord | null, now: number): Step<CollectOutcome | ForgetOutcome> => {
+    // What was given up is freed on the way: it would hide what can be delivered behind it until a sweep comes by.
+    if (record !== null && living(record, now) === null) return step(record, { type: 'forget' }, now)
+    return step(record, { type: 'collect', generation, leaseMs, graceMs }, now)
+  }
   let problem: unknown = null
   while (records.length < limit && problem === null) {
     const items = await due.next(limit - records.length)
     if (items.length === 0) break
-    const tasks = items.map((item): Task<CollectOutcome> => {
+    const tasks = items.map((item): Task<CollectOutcome | ForgetOutcome> => {
       return typeof item === 'string' ? { key: item, apply } : { key: item.key, apply, assume: item }
     })
     const { outcomes } = await swapper.run(tasks, { rounds: collectRounds, partial: true, believe: true })

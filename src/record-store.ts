@@ -303,7 +303,8 @@ class Handle implements StorageHandle {
         (item): Task<EnqueueOutcome> => ({
           key: item.spec.id,
           apply: (record, now) => enqueueItem(record, item, heldUntil, graceMs, now),
-          ...assume,
+          // A refresh expects a record, whose whole size the vain creation would cost where a store counts that.
+          ...(item.refresh === true ? {} : assume),
         }),
       )
       const { now, outcomes } = await swapper.run(tasks, { leased: (answer) => answer.leased })

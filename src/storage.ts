@@ -84,7 +84,10 @@ export interface LeaseTerms {
 
 /** The answer to one {@link EnqueueItem}. */
 export interface EnqueueAnswer extends EnqueueOutcome {
-  /** The record as it is now. A payload is guaranteed only where `leased` is true; elsewhere it may be ''. */
+  /**
+   * The record as it is now. A payload is guaranteed only where `leased` is true; elsewhere it may be ''. Where `leased` is
+   * true, a kept result may be ''.
+   */
   readonly record: JobRecord
 }
 
@@ -106,7 +109,7 @@ export interface ClaimRequest extends LeaseTerms {
 export interface ClaimAnswer {
   /** The storage's time, ms since 1970. */
   readonly now: number
-  /** Leased to the caller now, attempts counted; in the storage's order. */
+  /** Leased to the caller now, attempts counted; in the storage's order. Kept results may be ''. */
   readonly jobs: readonly ProcessingRecord[]
   /** Due records whose attempts were used up: they have just been settled as failed. */
   readonly exhausted: readonly JobRecord[]
@@ -192,9 +195,9 @@ export type Hint =
   | { readonly type: 'due'; readonly inMs: number }
   /** An outbox may be due, now or in `inMs`. */
   | { readonly type: 'outbox'; readonly inMs: number }
-  /** A record became terminal. `record`, where given, is that record. */
+  /** A record became terminal, be it by a refresh in vain or cancelled. `record`, where given, is that record. */
   | { readonly type: 'settled'; readonly id: string; readonly record?: JobRecord }
-  /** A record was cancelled. */
+  /** A record was cancelled and is gone. */
   | { readonly type: 'cancelled'; readonly id: string; readonly incarnation: string }
   /** Something went wrong that no call tells of: damage found, a connection lost or back. */
   | { readonly type: 'warning'; readonly code: string; readonly message: string; readonly detail?: unknown }

@@ -168,7 +168,7 @@ async function beyondOneRun(resultBytes: number) {
 
 t.test('what a refresh, marks and an outbox cost, with a result of 1 KB and of 4 KB', async (t) => {
   t.same(await beyondOneRun(1_024), {
-    refresh: '4+1 W, 0 R; 2',
+    refresh: '2+1 W, 1 R; 2',
     read: '0+0 W, 1 R; 1',
     claim: '2+2 W, 1.5 R; 3',
     retry: '2+2 W, 0 R; 1',
@@ -179,7 +179,7 @@ t.test('what a refresh, marks and an outbox cost, with a result of 1 KB and of 4
   })
   // The result is written where it is moved to, and never again.
   t.same(await beyondOneRun(4_096), {
-    refresh: '15+1 W, 0 R; 3',
+    refresh: '10+1 W, 2 R; 3',
     read: '0+0 W, 3 R; 2',
     claim: '1+2 W, 3.5 R; 4',
     retry: '1+2 W, 0 R; 1',
