@@ -7,7 +7,8 @@
 
 import { createHash } from 'node:crypto'
 import { Redis } from 'ioredis'
-import type { Session, System } from './systems.ts'
+import { type Session, smallPayload, smallResult } from '../backends/backend.ts'
+import type { System } from './systems.ts'
 
 const scripts = {
   /** KEYS: record, waiting list. ARGV: id, payload, channel. */
@@ -49,8 +50,8 @@ export const floor: System = {
     const client = new Redis(url)
     const subscriber = new Redis(url)
     for (const lua of Object.values(scripts)) await client.script('LOAD', lua)
-    const payload = JSON.stringify({ vin: '1HGCM82633A004352' })
-    const outcome = JSON.stringify({ make: 'HONDA', model: 'Accord' })
+    const small = JSON.stringify(smallPayload)
+    const outcome = JSON.stringify(smallResult)
     const prefix = `{${name}}:r:`
     const list = `{${name}}:w`
     const leases = `{${name}}:l`
@@ -68,14 +69,16 @@ export const floor: System = {
         onWork.shift()?.()
       }
     })
-    const enqueue = (id: string) =>
-      client.evalsha(shas.enqueue, 2, prefix + id, list, id, payload, `${name}:work`) as Promise<string[]>
+    const enqueue = (id: string, payload?: unknown) => {
+      const text = payload === undefined ? small : JSON.stringify(payload)
+      return client.evalsha(shas.enqueue, 2, prefix + id, list, id, text, `${name}:work`) as Promise<string[]>
+    }
     return {
       enqueue,
       duplicate: async (id) => JSON.parse((await enqueue(id))[1] as string),
-      wait: async (id) => {
+      wait: async (id, payload) => {
         const done = new Promise<void>((resolve) => waiting.set(id, resolve))
-        await enqueue(id)
+        await enqueue(id, payload)
         await done
         return JSON.parse((await client.hget(prefix + id, 'result')) as string)
       },

@@ -6,8 +6,9 @@
 
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Redis } from 'ioredis'
-import type { Session, System } from './systems.ts'
+import type { Session } from '../backends/backend.ts'
+import type { Probe } from './probe.ts'
+import type { System } from './systems.ts'
 
 /** What a measurement came to. Times in microseconds of CPU a job, latencies in ms. */
 export interface Figures {
@@ -17,43 +18,6 @@ export interface Figures {
   readonly p50?: number
   readonly p95?: number
   readonly p99?: number
-}
-
-/** Looks into a server. */
-export class Probe {
-  readonly redis: Redis
-
-  constructor(url: string) {
-    this.redis = new Redis(url)
-  }
-
-  async #info(section: string, field: string): Promise<number> {
-    return Number(new RegExp(`^${field}:([\\d.]+)`, 'm').exec(await this.redis.info(section))?.[1] ?? Number.NaN)
-  }
-
-  async version(): Promise<string> {
-    return /^redis_version:(\S+)/m.exec(await this.redis.info('server'))?.[1] ?? 'unknown'
-  }
-
-  async redisUs(): Promise<number> {
-    return ((await this.#info('cpu', 'used_cpu_user')) + (await this.#info('cpu', 'used_cpu_sys'))) * 1e6
-  }
-
-  bytesUsed(): Promise<number> {
-    return this.#info('memory', 'used_memory')
-  }
-
-  bytesIn(): Promise<number> {
-    return this.#info('stats', 'total_net_input_bytes')
-  }
-
-  async empty(): Promise<void> {
-    await this.redis.flushall()
-  }
-
-  close(): void {
-    this.redis.disconnect()
-  }
 }
 
 /** Runs `job` `count` times, `inFlight` at once; answers each one's ms. */

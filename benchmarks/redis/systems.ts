@@ -4,34 +4,19 @@
  * @module
  */
 
-import { existsSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import path from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { Queue } from '../../src/index.ts'
 import { RedisStorage } from '../../storages/redis/index.ts'
+import type { Session } from '../backends/backend.ts'
 import { floor } from './floor.ts'
+import { type LoadedPeer, type Peer, peer, versionOf } from './peer.ts'
 
-export interface Payload {
+interface Payload {
   vin: string
 }
 
 const payload: Payload = { vin: '1HGCM82633A004352' }
 const result = { make: 'HONDA', model: 'Accord' }
-
-/** One queue of a system: a producer, and a worker once it is started. */
-export interface Session {
-  enqueue(id: string): Promise<unknown>
-  /** Enqueues an id that has completed, and reads its result where the system can. */
-  duplicate(id: string): Promise<unknown>
-  /** Enqueues and waits for the result. */
-  wait(id: string): Promise<unknown>
-  /** Starts a worker; `onRun` is called in each job, and may be awaited for. */
-  work(concurrency: number, onRun: () => unknown): Promise<void>
-  /** Jobs that ended so far: stored as completed. */
-  completed(): number
-  close(): Promise<void>
-}
 
 export interface System {
   readonly name: string
@@ -39,16 +24,9 @@ export interface System {
   open(url: string, name: string): Promise<Session>
 }
 
-const root = process.cwd()
-const folder = path.join(root, 'benchmarks', 'redis')
-
-function versionOf(file: string): string {
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
-}
-
 const askonce: System = {
   name: 'askonce',
-  version: versionOf(path.join(root, 'package.json')),
+  version: versionOf(path.join(process.cwd(), 'package.json')),
   async open(url, name) {
     const make = (concurrency: number) =>
       new Queue<Payload, unknown>({ storage: new RedisStorage({ url }), name, concurrency })
@@ -76,22 +54,7 @@ const askonce: System = {
   },
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the peers' types are not installed with ours
-type Peer = any
-
-/** Imports a peer from the benchmark's own packages; null where it is not installed or this Node can't run it. */
-async function peer(name: string): Promise<{ module: Record<string, Peer>; version: string } | string> {
-  const manifest = path.join(folder, 'node_modules', name, 'package.json')
-  if (!existsSync(manifest)) return `${name}: not installed (npm install --prefix benchmarks/redis)`
-  try {
-    const resolved = createRequire(path.join(folder, 'package.json')).resolve(name)
-    return { module: await import(pathToFileURL(resolved).href), version: versionOf(manifest) }
-  } catch (error) {
-    return `${name} ${versionOf(manifest)}: does not run on Node ${process.versions.node}: ${(error as Error).message.split('\n')[0]}`
-  }
-}
-
-function bullmq({ module, version }: { module: Record<string, Peer>; version: string }): System {
+function bullmq({ module, version }: LoadedPeer): System {
   return {
     name: 'bullmq',
     version,
@@ -131,7 +94,7 @@ function bullmq({ module, version }: { module: Record<string, Peer>; version: st
   }
 }
 
-function beeQueue({ module, version }: { module: Record<string, Peer>; version: string }): System {
+function beeQueue({ module, version }: LoadedPeer): System {
   const Bee = module['default']
   return {
     name: 'bee-queue',
@@ -170,7 +133,7 @@ function beeQueue({ module, version }: { module: Record<string, Peer>; version: 
   }
 }
 
-function platformatic({ module, version }: { module: Record<string, Peer>; version: string }): System {
+function platformatic({ module, version }: LoadedPeer): System {
   return {
     name: '@platformatic/job-queue',
     version,

@@ -24,8 +24,9 @@ export function spread(values: readonly number[]): Spread {
 export function figure(value: number): string {
   if (!Number.isFinite(value)) return '–'
   if (value === 0) return '0'
-  const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))))
-  return Number(value.toFixed(digits)).toLocaleString('en-US', { maximumFractionDigits: digits })
+  const rounded = Number(value.toPrecision(3))
+  const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(rounded))))
+  return rounded.toLocaleString('en-US', { maximumFractionDigits: Math.min(100, digits) })
 }
 
 /** A table in Markdown, its columns padded for a terminal, too. */

@@ -1,0 +1,116 @@
+/**
+ * The command line of `npm run bench`.
+ *
+ * @module
+ */
+
+import path from 'node:path'
+import { type ParseArgsConfig, parseArgs } from 'node:util'
+import type { BackendName } from './backends/backend.ts'
+import { backendNames } from './backends/backend.ts'
+import { backendsOf } from './backends/index.ts'
+
+/** The storages that have a report of their own. */
+export const reportNames = ['memory', 'file', 'redis', 'dynamodb'] as const
+export type ReportName = (typeof reportNames)[number]
+
+export const usage = `usage: npm run bench [-- NAME...] [options]
+
+NAME: memory, file, file-fsync, file-os, redis, dynamodb. Default: all.
+
+  --scenario NAME  only this one (may be repeated): SCENARIOS
+  --quick          smaller and fewer; all in less than two minutes
+  --json FILE      write the figures
+  --out DIR        write DIR/benchmarks.md, its pictures, and the figures, in DIR/benchmarks/
+  --compare FILE   tell what moved beyond noise against the figures in FILE; status 1 if anything got worse
+  --render FILE    run nothing: make the page of the figures in FILE (--out DIR; default: docs)
+  --details        of one of memory, file, redis, dynamodb: its own report and nothing else; further options are the report's
+  --help
+
+One storage alone (memory, file, redis, dynamodb), without any of these options, is measured in all scenarios, and then by
+its own report.
+`
+
+export type Command =
+  | { readonly kind: 'help' }
+  | { readonly kind: 'wrong'; readonly message: string }
+  | { readonly kind: 'report'; readonly name: ReportName; readonly arguments: readonly string[] }
+  | { readonly kind: 'render'; readonly file: string; readonly out: string }
+  | RunCommand
+
+export interface RunCommand {
+  readonly kind: 'run'
+  readonly backends: readonly BackendName[]
+  /** Names; all if none. */
+  readonly scenarios: readonly string[]
+  readonly quick: boolean
+  readonly json: string | null
+  readonly out: string | null
+  readonly compare: string | null
+  /** The report that follows. */
+  readonly report: ReportName | null
+}
+
+const options = {
+  scenario: { type: 'string', multiple: true },
+  quick: { type: 'boolean', default: false },
+  json: { type: 'string' },
+  out: { type: 'string' },
+  compare: { type: 'string' },
+  render: { type: 'string' },
+  details: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} as const satisfies ParseArgsConfig['options']
+
+/** Options that only the storages' own reports have: whoever gives one wants the report. */
+const reportOptions = /^--(?:rounds|scale|deep|only|svg|jobs)(?:=|$)/
+
+function isReport(name: string | undefined): name is ReportName {
+  return (reportNames as readonly (string | undefined)[]).includes(name)
+}
+
+/**
+ * @param scenarios - the names of those that there are
+ * @param folder - what relative paths start from
+ */
+export function commandOf(argv: readonly string[], scenarios: readonly string[], folder: string): Command {
+  const [first, ...rest] = argv
+  if (isReport(first) && (rest.includes('--details') || rest.some((argument) => reportOptions.test(argument)))) {
+    return { kind: 'report', name: first, arguments: rest.filter((argument) => argument !== '--details') }
+  }
+  try {
+    const { values, positionals } = parseArgs({ args: [...argv], options, allowPositionals: true })
+    if (values.help) return { kind: 'help' }
+    const at = (file: string | undefined) => (file === undefined ? null : path.resolve(folder, file))
+    if (values.render !== undefined) {
+      return {
+        kind: 'render',
+        file: path.resolve(folder, values.render),
+        out: path.resolve(folder, values.out ?? 'docs'),
+      }
+    }
+    if (values.details) throw new Error(`--details needs one of ${reportNames.join(', ')} before it`)
+    const unknown = values.scenario?.find((name) => !scenarios.includes(name))
+    if (unknown !== undefined) throw new Error(`no scenario '${unknown}'; there are ${scenarios.join(', ')}`)
+    const plain = values.scenario === undefined && !values.quick && !values.json && !values.out && !values.compare
+    return {
+      kind: 'run',
+      backends: namedBackends(positionals),
+      scenarios: values.scenario ?? [],
+      quick: values.quick,
+      json: at(values.json),
+      out: at(values.out),
+      compare: at(values.compare),
+      report: plain && positionals.length === 1 && isReport(positionals[0]) ? positionals[0] : null,
+    }
+  } catch (error) {
+    return { kind: 'wrong', message: (error as Error).message }
+  }
+}
+
+function namedBackends(names: readonly string[]): readonly BackendName[] {
+  if (names.length === 0) return backendNames
+  const unknown = names.find((name) => backendsOf(name).length === 0)
+  if (unknown !== undefined) throw new Error(`no backend '${unknown}'; there are ${backendNames.join(', ')}`)
+  return backendNames.filter((name) => names.some((named) => backendsOf(named).includes(name)))
+}

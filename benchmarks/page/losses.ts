@@ -1,0 +1,132 @@
+/**
+ * Where askonce loses, and why: the figures choose what is said.
+ *
+ * @module
+ */
+
+import type { BackendName } from '../backends/backend.ts'
+import type { MetricName } from '../results/metrics.ts'
+import type { Results, Series } from '../results/results.ts'
+import { advantages, baselineOf, indexed } from '../results/statistics.ts'
+import { figure, spread, table } from '../support/report.ts'
+
+/** One case in which askonce is behind the bare baseline. */
+export interface Loss {
+  readonly series: Series
+  /** Of the baseline's figure, as an advantage: 0.5 is half as good. */
+  readonly advantage: number
+}
+
+/** Ratios nearer to 1 than this are a draw. */
+const draw = 0.95
+
+/** The figure that a scenario is judged by. */
+const judged: Record<string, MetricName> = {
+  enqueue: 'rate',
+  duplicate: 'rate',
+  process: 'rate',
+  wait: 'p50',
+  wake: 'p50',
+  payload: 'rate',
+  depth: 'rate',
+}
+
+/** Losses in time, the worst first. */
+export function losses(results: Results): Loss[] {
+  const all = indexed(results)
+  const found: Loss[] = []
+  for (const series of results.series) {
+    const bare = baselineOf(series, all)
+    if (bare === undefined || judged[series.scenario] !== series.metric) continue
+    const advantage = spread(advantages(series, bare)).median
+    if (advantage < draw) found.push({ series, advantage })
+  }
+  return found.sort((a, b) => a.advantage - b.advantage)
+}
+
+/** Why, for each backend. What is said holds whenever there is a loss at all; the figures stand beside it. */
+const reasons: Record<BackendName, string> = {
+  memory:
+    'The bare loop keeps the caller’s own object in a Map and hands it on. askonce encodes each payload and result (so that nobody’s later change reaches a stored job), digests the payload to notice another one under the same id, gives each record its tokens, attempts and TTLs, keeps an index by time, leases every run and fences its end. With a millisecond of real work in the handler the difference is lost in it; where a Map would really do, use a Map.',
+  'file-fsync':
+    'Mostly the disk’s own pace, and what has to be on it: checksummed lines with tokens and lease terms. Producer and worker keep a replica each here, as two processes would, and read each other’s lines; the bare loop has one state, reads nothing back, compacts nothing, and no second process could use it. A lone caller waits for a sync of its own at each step, as the bare loop’s does.',
+  'file-os':
+    'Without the sync what is left is processor time: encoding, checksums, and reading the other party’s lines, of which the bare loop does none.',
+  redis:
+    'A lone caller has nobody to share a round trip with, so what the scripts do besides shows: an index by time, fingerprint, TTLs, tokens, hints to those who wait. From a few calls in flight on, many travel as one, and the bare loop is behind.',
+  dynamodb:
+    'The bare loop knows in the process what is due and who waits. askonce finds due jobs through an index, writes that index’s keys with each step, and polls for what other processes did: a conditional write more or less costs the same, but there are more requests, and waiting is as quick as the polling. The processor time of the SDK weighs as much as the service here: dynalite and Node share this machine.',
+}
+
+export function lossesText(results: Results): string {
+  const found = losses(results)
+  const title = (name: BackendName) => results.backends.find((backend) => backend.name === name)?.title ?? name
+  if (found.length === 0) return 'In no case that this run measured was askonce behind its bare baseline.'
+  const parts: string[] = []
+  for (const { name } of results.backends) {
+    const own = found.filter(({ series }) => series.backend === name)
+    if (own.length === 0) continue
+    const rows = own.map(({ series, advantage }) => [
+      `${series.scenario}, ${series.case}`,
+      series.metric === 'rate' ? 'rate' : 'speed (p50)',
+      `${figure(advantage)}x`,
+    ])
+    parts.push(`### ${title(name)}\n\n${reasons[name]}\n\n${table(['behind the baseline in', 'of', ''], rows)}`)
+  }
+  parts.push(...[spaceText(results), idleText(results), vinText(results)].filter((text) => text !== null))
+  return parts.join('\n\n')
+}
+
+function median(series: Series | undefined): number | undefined {
+  return series === undefined ? undefined : spread(series.samples.filter(Number.isFinite)).median
+}
+
+function spaceText(results: Results): string | null {
+  const rows: string[][] = []
+  for (const { name, title } of results.backends) {
+    const of = (system: string, metric: MetricName) =>
+      median(
+        results.series.find(
+          (one) => one.scenario === 'space' && one.backend === name && one.system === system && one.metric === metric,
+        ),
+      ) ?? 0
+    const sum = (system: string, state: 'Queued' | 'Completed') =>
+      Math.max(0, of(system, `heap${state}`)) + Math.max(0, of(system, `outside${state}`))
+    const cells = (['Queued', 'Completed'] as const).map((state) => {
+      const [own, bare] = [sum('askonce', state), sum('bare', state)]
+      return own > bare * 1.05 && bare > 0 ? `${figure(own)} to ${figure(bare)}` : ''
+    })
+    if (cells.some((cell) => cell !== '')) rows.push([title, ...cells])
+  }
+  if (rows.length === 0) return null
+  return `### Space\n\nBytes of a small job, heap and outside together, where askonce takes more than the baseline. A record carries id, two tokens, a digest, attempts and TTLs; the value itself is the smaller part.\n\n${table(['', 'queued', 'completed'], rows)}`
+}
+
+function idleText(results: Results): string | null {
+  const loud = results.series
+    .filter(({ scenario, system, metric }) => scenario === 'idle' && system === 'askonce' && metric === 'idleCalls')
+    .filter((series) => (median(series) ?? 0) > 0)
+  if (loud.length === 0) return null
+  const list = loud.map((series) => {
+    const title = results.backends.find(({ name }) => name === series.backend)?.title ?? series.backend
+    return `${title} ${figure(median(series) ?? 0)}`
+  })
+  return `### Idle\n\nHints can be lost, so askonce looks for itself now and then; the bare loops do not, and would sleep on. Calls a second of an idle producer and worker: ${list.join(', ')}.`
+}
+
+function vinText(results: Results): string | null {
+  const rates = results.series.filter(({ scenario, metric }) => scenario === 'vin' && metric === 'rows')
+  const peers = rates.filter(({ system }) => !system.startsWith('askonce'))
+  const beaten = rates
+    .filter(({ system }) => system.startsWith('askonce'))
+    .flatMap((own) =>
+      peers
+        .filter((peer) => (median(peer) ?? 0) > (median(own) ?? 0))
+        .map((peer) => {
+          const title = results.backends.find(({ name }) => name === own.backend)?.title ?? own.backend
+          return `- ${own.system} on ${title}: ${figure(median(own) ?? 0)} rows/s; ${peer.system}: ${figure(median(peer) ?? 0)}`
+        }),
+    )
+  if (beaten.length === 0) return null
+  return `### VINs\n\nSlower in rows a second than what does not share its answers between processes, or shares them for less long:\n\n${beaten.join('\n')}`
+}
