@@ -90,8 +90,15 @@ export function encodePayload<T>(serde: Serde<T>, value: T, bytesMax: number): E
   return { encoded, fingerprint: fingerprint(basis) }
 }
 
-/** SHA-256, whole: no pair of payloads collides by chance or by intent. A slice of it would keep all of it in memory anyway. */
+/** Characters of a SHA-256 in base64url. */
+const digestChars = 43
+
+/**
+ * SHA-256, whole: no pair of payloads collides by chance or by intent. A slice of it would keep all of it in memory anyway.
+ * A text that is shorter than any digest is its own fingerprint, and taken for no other's (ADR 0011).
+ */
 function fingerprint(basis: Encoded): string {
+  if (typeof basis === 'string' && basis.length < digestChars && basis !== '' && basis.isWellFormed()) return basis
   return hash('sha256', basis, 'base64url')
 }
 

@@ -124,7 +124,14 @@ t.test(
       [2, 1],
     ]
     t.equal(new Set(all.map(print)).size, all.length)
-    t.match(print({ a: 1 }), /^[\w-]{22,43}$/)
+    t.equal(print({ a: 1 }), '{"a":1}', 'a short text is its own')
+    const longest = 'x'.repeat(40)
+    t.equal(print(longest), `"${longest}"`)
+    for (const digested of [`${longest}y`, undefined, { long: 'x'.repeat(99) }]) t.match(print(digested), /^[\w-]{43}$/)
+    const bytes = { serialize: (value: string) => Buffer.from(value), deserialize: String }
+    t.match(encodePayload(bytes, 'x', max).fingerprint, /^[\w-]{43}$/)
+    const lone = { ...jsonSerde, fingerprint: () => '\ud800' }
+    t.match(encodePayload(lone, { b: 1, a: 2 }, max).fingerprint, /^[\w-]{43}$/, 'UTF-8 would lose it')
   },
 )
 
