@@ -5,8 +5,6 @@
  *     npm run linear -- file --ops 100000 --seed 1     in rounds of 10,000 calls
  *     npm run linear -- redis --ops 100000 --seed 1
  *
- * With `--outboxes` results have outboxes, which are collected and delivered.
- *
  * The exit code is 0 if there is one for each round.
  *
  * @module
@@ -48,7 +46,6 @@ async function command(argv: readonly string[]): Promise<void> {
     options: {
       ops: { type: 'string', default: '20000' },
       seed: { type: 'string', default: '1' },
-      outboxes: { type: 'boolean', default: false },
     },
     allowPositionals: true,
   })
@@ -69,7 +66,7 @@ async function command(argv: readonly string[]): Promise<void> {
     for (let index = 0; index < rounds; index++) {
       const namespace = `linear-${index}`
       const share = Math.min(roundOps, ops - index * roundOps)
-      const own = { seed: seed + index, ops: share, namespace, processes, kills, outboxes: values.outboxes }
+      const own = { seed: seed + index, ops: share, namespace, processes, kills }
       const { recording, result } = await round(program, site, own)
       await site.clear(namespace)
       totals.ids += recording.histories.size

@@ -26,7 +26,7 @@ export interface RecordOptions {
   readonly processes: number
   /** Processes that are killed with SIGKILL and replaced. */
   readonly kills: number
-  /** Whether results have outboxes. Default: false. */
+  /** Whether results have outboxes. Default: true. */
   readonly outboxes?: boolean
 }
 
@@ -60,7 +60,7 @@ export class CallerProgram {
 
 /** Records one. */
 export async function record(program: CallerProgram, options: RecordOptions): Promise<Recording> {
-  const { stage, namespace, seed, ops, processes, kills, outboxes = false } = options
+  const { stage, namespace, seed, ops, processes, kills, outboxes = true } = options
   const folder = new TemporaryFolder('linear')
   const random = new Seeded(seed)
   const deaths = new Map<string, number>()

@@ -47,7 +47,7 @@ async function serve(options: ServerOptions): Promise<void> {
     server.closeAllConnections()
     await closeDecoder()
   }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stop())
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop())
 }
 
 try {

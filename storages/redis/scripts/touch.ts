@@ -26,7 +26,7 @@ for i = 3, #ARGV, 2 do
       letter = 'u'
       call('SETRANGE', key, 13, tostring(now + ms))
       local last = ends(id, v, now + ms)
-      call('PEXPIREAT', key, last - 1)
+      call('PEXPIREAT', key, before(last))
       if byte(v, 28) > 49 then keepBox(id, last) end
     end
   end

@@ -23,7 +23,7 @@ local function new(rest, at, ms)
   return v, letter, at + resultTTL(v)
 end
 local function put(key, v, last)
-  if last then return call('SET', key, v, 'NX', 'PXAT', last - 1) end
+  if last then return call('SET', key, v, 'NX', 'PXAT', before(last)) end
   return call('SET', key, v, 'NX')
 end
 local function terms(text)

@@ -46,7 +46,7 @@ local function deliver(id, gen, rest, ms)
     call('DEL', key)
   else
     call('SETRANGE', key, 27, '0')
-    call('PEXPIREAT', key, at - 1)
+    call('PEXPIREAT', key, before(at))
   end
   return 'd'
 end

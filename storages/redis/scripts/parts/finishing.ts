@@ -14,7 +14,7 @@ local function finish(id, v, state, attempts, gen, at, body, box)
   local flags, last = byte(v, 28), box and math.max(at, tonumber(sub(box, 1, 13))) or at
   local ended = sub(v, 1, 13) .. at .. state .. (box and '2' or '0') .. attempts .. sub(v, 36, 42)
     .. fmt('%03d', #gen) .. sub(v, 46, 49) .. '0000' .. gen .. sub(v, a, b - 1) .. body
-  call('SET', rec .. id, ended, 'PXAT', last - 1)
+  call('SET', rec .. id, ended, 'PXAT', before(last))
   if flags > 49 then call('DEL', base .. 'k:' .. id) end
   if flags % 2 == 1 then inlined(id, sub(v, 27, 27)) end
   if box then post(id, box, last) end

@@ -10,7 +10,7 @@ local function inlined(id, was, is, ends)
   if was and was ~= is then call('ZREM', base .. 'n' .. was, id) end
   if not is then return end
   local key = base .. 'n' .. is
-  call('PEXPIREAT', rec .. id, ends - 1)
+  call('PEXPIREAT', rec .. id, before(ends))
   call('ZREMRANGEBYSCORE', key, '-inf', now)
   call('ZADD', key, ends, id)
   if call('PTTL', key) < ends - now then call('PEXPIREAT', key, ends) end

@@ -14,7 +14,7 @@ local function boxIn(id, ms)
 end
 -- keeps an outbox, and the set, as long as its record
 local function keepBox(id, last)
-  call('PEXPIREAT', boxes .. ':' .. id, last - 1)
+  call('PEXPIREAT', boxes .. ':' .. id, before(last))
   if call('PTTL', boxes) < last - now then call('PEXPIREAT', boxes, last) end
 end
 local function post(id, box, last)

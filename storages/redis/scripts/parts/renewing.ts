@@ -15,11 +15,11 @@ local function renew(id, v, last, ended)
     local _, _, c = parts(ended)
     local good, from = tonumber(sub(ended, 14, 26)), c + 13
     if state == 'M' then from = from + 19 + sub(ended, c + 23, c + 31) end
-    call('SET', base .. 'k:' .. id, good .. sub(ended, c, c + 12) .. sub(ended, from), 'PXAT', good - 1)
+    call('SET', base .. 'k:' .. id, good .. sub(ended, c, c + 12) .. sub(ended, from), 'PXAT', before(good))
     v, keeps = sub(v, 1, 27) .. string.char(byte(v, 28) + 2) .. sub(v, 29), true
     last = last and math.max(last, good)
   end
-  call('SET', rec .. id, v, unpack(last and { 'PXAT', last - 1 } or {}))
+  call('SET', rec .. id, v, unpack(last and { 'PXAT', before(last) } or {}))
   return v, keeps, last
 end
 `,
