@@ -273,8 +273,9 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
   }
 
   /**
-   * Delivers the rows that handlers post with `job.outbox`, at least once each, until it or the queue is stopped. Any
-   * process can: the rows are in the storage. It needs neither {@link start} nor a handler, and keeps its process alive.
+   * Delivers the rows that handlers post with `job.outbox`, at least once each, until it or the queue is stopped (a later
+   * {@link start} begins no relay by itself). Any process can: the rows are in the storage. It needs neither {@link start}
+   * nor a handler, and keeps its process alive. Don't await a stop inside `deliver`: it waits for that very delivery.
    *
    * @param deliver - called with one row at a time of a record; its throwing has the row delivered again, later
    * @throws {@link InvalidArgumentError}; {@link StoppedError} if the queue is stopping or stopped
@@ -354,13 +355,9 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
       this.#worker?.stop()
       this.#worker = null
       this.#waiter.stop()
-      const relayed = Promise.all([...this.#relays].map((relay) => relay.stop()))
-      this.#relays.clear()
+      const relayed = this.#stopRelays()
       await this.#drain()
-      await this.#within(
-        relayed.then(() => {}),
-        this.#settings.stopTimeout,
-      )
+      await relayed
       this.#keeper.stop()
       // What was to be stored is stored: a handle that can't be closed is no reason not to be stopped.
       await this.#session.stop().catch((error: unknown) => this.#onError(error))
@@ -446,6 +443,16 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
     })
     if (this.#paused) this.#worker.pause()
     this.#worker.start()
+  }
+
+  /** Lets deliveries end within `stopTimeout`, then cuts them off. */
+  async #stopRelays(): Promise<void> {
+    const relays = [...this.#relays]
+    this.#relays.clear()
+    const stopped = Promise.all(relays.map((relay) => relay.stop())).then(() => {})
+    if (await this.#within(stopped, this.#settings.stopTimeout)) return
+    for (const relay of relays) relay.abandon()
+    await this.#within(stopped, flushMsMax)
   }
 
   async #drain(): Promise<void> {

@@ -8,7 +8,7 @@ import type { Attempts } from './attempts.ts'
 import { errorOf } from './attempts.ts'
 import { decode } from './codec.ts'
 import type { Counters } from './counters.ts'
-import { JobCancelledError, JobFailedError, StoppedError } from './errors.ts'
+import { JobCancelledError, JobFailedError, StateError, StoppedError, StorageError } from './errors.ts'
 import type { Ending, LeaseKeeper } from './leases.ts'
 import type { Handler, RunOptions, WaitOptions } from './options.ts'
 import type { Producer } from './producer.ts'
@@ -17,9 +17,12 @@ import type { FailedRecord, JobRecord, ProcessingRecord } from './record.ts'
 import { isTerminal } from './record.ts'
 import type { Settings } from './settings.ts'
 import { guardFunction, guardSignal, guardWait } from './settings.ts'
-import type { EnqueueItem } from './storage.ts'
+import type { EnqueueAnswer, EnqueueItem } from './storage.ts'
 import type { TokenSource } from './tokens.ts'
 import type { Wait, Waiter } from './waiter.ts'
+
+const undelivered =
+  'the job can’t be refreshed yet: rows of its outbox are still to be delivered. Have a relay running, and repeat the call later'
 
 /** The calls that wait. */
 export class Asker<TPayload, TResult> {
@@ -56,7 +59,7 @@ export class Asker<TPayload, TResult> {
     const item = this.#producer.item(id, payload, options, null, true)
     const wait = this.#open('enqueueAndWait', item, options, false)
     try {
-      const { record, outcome } = await Promise.race([this.#producer.ask(item), wait.failed.promise])
+      const { record, outcome } = await Promise.race([this.#ask(item), wait.failed.promise])
       const answered = this.#answeredBy(record, item)
       if (outcome === 'exists') options.onDuplicate?.(answered ? 'completed' : record.state)
       if (answered || isTerminal(record)) return this.#answer(record)
@@ -81,7 +84,7 @@ export class Asker<TPayload, TResult> {
     const wait = this.#open('run', item, options, true)
     try {
       let sentAt = clock.monotonic()
-      const asked = this.#producer.ask(item)
+      const asked = this.#ask(item)
       const first = await this.#unlessGivenUp(asked, wait, (answer) => (answer.leased ? answer.record : null), sentAt)
       let record: JobRecord = first.record
       let leased = first.leased
@@ -119,6 +122,23 @@ export class Asker<TPayload, TResult> {
     } finally {
       wait.close()
     }
+  }
+
+  /**
+   * Asks, and once more if the storage may have done it without saying so: the same item is answered as the first time, where another
+   * would find a record that nobody runs until its lease ends.
+   */
+  async #ask(item: EnqueueItem): Promise<EnqueueAnswer> {
+    let answer: EnqueueAnswer
+    try {
+      answer = await this.#producer.ask(item)
+    } catch (error) {
+      if (!(error instanceof StorageError) || !error.retryable || this.#waiter.refusing) throw error
+      answer = await this.#producer.ask(item)
+    }
+    const { record, outcome } = answer
+    if (item.refresh === true && outcome === 'exists' && record.state === 'completed') throw new StateError(undelivered)
+    return answer
   }
 
   /** Whether a call is under way that may bring a lease. */

@@ -211,9 +211,16 @@ export interface EnqueueOptions {
   /** Default: the queue's. */
   payloadMismatch?: 'ignore' | 'reject'
   /**
+   * What tells this payload from another under the same id, in place of the payload's own digest: non-empty, well-formed text
+   * of any length. Payloads of one fingerprint count as equal, whatever they hold. Give it for every call of an id or for
+   * none. Default: digested from the payload.
+   */
+  fingerprint?: string
+  /**
    * Run a job anew that has ended, with this payload: deliberately, at the cost of another run. Its result stays readable
-   * meanwhile, and is back if the new run fails. A job that has not ended is joined; one whose outbox rows are not delivered
-   * yet is left as it is. Default: false.
+   * meanwhile, and is back if the new run fails; the record's payload and effects are then the new run's. A job that has not
+   * ended is joined. One whose outbox rows are not delivered yet is left as it is: `enqueue` answers `duplicate`, and calls that
+   * wait throw StateError. Default: false.
    */
   refresh?: boolean
 }

@@ -9,7 +9,7 @@ import { decode, jsonSerde, toError } from './codec.ts'
 import type { Counters } from './counters.ts'
 import type { OutboxRow } from './effects.ts'
 import { rowsFromText, rowsToText } from './effects.ts'
-import { LeaseLostError } from './errors.ts'
+import { LeaseLostError, StoppedError } from './errors.ts'
 import type { SafeEmitter } from './events.ts'
 import { limits } from './limits.ts'
 import type { CompletedRecord } from './record.ts'
@@ -40,7 +40,10 @@ export type Deliver = (message: OutboxMessage) => unknown
 export interface RelayOptions {
   /** Records whose rows are delivered at the same time; default 10. */
   concurrency?: number
-  /** ms that the rows of one record may take together; default 30,000. After it another relay may deliver them. */
+  /**
+   * ms that the rows of one record may take together; default 30,000. After it another relay may deliver them; what hangs is cut
+   * off a fifth before, and then waits behind the other rows.
+   */
   leaseMs?: number
   /** Default: exponential from 1 s to 5 min, with full jitter. Answering null waits as long as it ever does. */
   retry?: RetryPolicy
@@ -70,6 +73,8 @@ export interface RelayParts<TResult> {
 
 /** How much longer each fruitless poll waits than the one before. */
 const pollGrowth = 1.5
+/** Share of the lease after which deliveries are cut off, so that what is left is told before the lease ends. */
+const deliverShare = 0.8
 /** The wait of a policy that gives up: an outbox is only given up when its time has ended. */
 const longestDelayMs = 300_000
 
@@ -89,6 +94,8 @@ export class OutboxRelay<TResult> implements Relay {
   #wake: Timer | null = null
   #wakeAt = Number.POSITIVE_INFINITY
   #onQuiet: (() => void)[] = []
+  /** Of the deliveries under way. */
+  readonly #controllers = new Set<AbortController>()
 
   constructor(parts: RelayParts<TResult>) {
     this.#parts = parts
@@ -117,6 +124,11 @@ export class OutboxRelay<TResult> implements Relay {
       this.#onQuiet.push(resolve)
       this.#turn()
     })
+  }
+
+  /** Cuts off the deliveries under way: their rows are delivered again by whoever comes next. */
+  abandon(): void {
+    for (const controller of this.#controllers) controller.abort(new StoppedError('the delivery'))
   }
 
   /** One call at a time: what has ended since the last travels with the wish for more. */
@@ -178,30 +190,38 @@ export class OutboxRelay<TResult> implements Relay {
     const { clock, leaseMs, retry, random, counters, emitter } = this.#parts
     const { attempts, rows: text } = record.outbox!
     const { id } = record.spec
-    const left: OutboxRow[] = []
+    const failed: OutboxRow[] = []
+    const untried: OutboxRow[] = []
     let last: unknown = null
     const controller = new AbortController()
+    this.#controllers.add(controller)
     const late = () => controller.abort(new LeaseLostError(id))
-    const timer = clock.timer(late, Math.max(0, sentAt + leaseMs - clock.monotonic()), true)
+    const timer = clock.timer(late, Math.max(0, sentAt + leaseMs * deliverShare - clock.monotonic()), true)
     try {
       for (const row of rowsFromText(text)) {
         const { name } = row
+        if (controller.signal.aborted) {
+          untried.push(row)
+          continue
+        }
         try {
-          controller.signal.throwIfAborted()
           await this.#inTime(record, row, controller.signal)
           counters.delivered++
           if (emitter.has('delivered')) emitter.emit('delivered', { id, name, attempts })
         } catch (thrown) {
           const error = toError(thrown)
           last = error
-          left.push(row)
+          failed.push(row)
           counters.undelivered++
           emitter.emit('undelivered', { id, name, attempts, error })
         }
       }
     } finally {
       timer.clear()
+      this.#controllers.delete(controller)
     }
+    // A row that hangs or fails must not keep those behind it from their turn.
+    const left = [...untried, ...failed]
     if (left.length === 0) return { rows: null, delayMs: 0 }
     return { rows: rowsToText(left), delayMs: this.#delayMs(retry, attempts, last, random()) }
   }

@@ -223,6 +223,59 @@ export const effects: readonly Scenario[] = [
     },
   },
   {
+    name: 'outbox: a row that hangs does not keep those behind it from their turn, and costs them no delivery',
+    async run(t, rig) {
+      const queue = await rig.queue<number, string>()
+      const seen: string[] = []
+      const undelivered: string[] = []
+      queue.on('undelivered', ({ name }) => undelivered.push(name))
+      queue.relay(
+        ({ name }) => {
+          seen.push(name)
+          return name === 'mail' ? new Promise(() => {}) : undefined
+        },
+        { leaseMs: rig.leaseMs, retry: () => 0 },
+      )
+      await rig.drive(queue.run('id', 1, posts, patient))
+      await rig.until('the one behind is delivered', () => queue.counters.delivered === 1)
+      t.strictSame(seen.slice(0, 2), ['mail', 'audit'])
+      t.strictSame([...new Set(undelivered)], ['mail'])
+    },
+  },
+  {
+    name: 'outbox: stop() cuts off deliveries that take longer than stopTimeout, and nothing keeps the process',
+    async run(t, rig) {
+      const queue = await rig.queue<number, string>({ stopTimeout: rig.shortMs })
+      const signals: AbortSignal[] = []
+      queue.relay(({ signal }) => {
+        signals.push(signal)
+        return new Promise(() => {})
+      })
+      await rig.drive(queue.run('id', 1, posts, patient))
+      await rig.until('one hangs', () => signals.length === 1)
+      await rig.drive(queue.stop())
+      t.match(signals[0], { aborted: true, reason: { code: 'ASKONCE_STOPPED' } })
+      const got: string[] = []
+      const other = await rig.queue()
+      other.relay(({ name }) => void got.push(name))
+      await rig.until('another delivers', () => got.length === 2)
+    },
+  },
+  {
+    name: 'outbox: calls that wait for a refresh are refused, not answered by the old result, while rows are pending',
+    async run(t, rig) {
+      const queue = await rig.queue<number, string>()
+      await rig.drive(queue.run('id', 1, posts, patient))
+      const refresh = { ...patient, refresh: true }
+      t.match(await rig.refusal(queue.run('id', 1, posts, refresh)), { code: 'ASKONCE_STATE' })
+      t.match(await rig.refusal(queue.enqueueAndWait('id', 1, refresh)), { code: 'ASKONCE_STATE' })
+      queue.relay(() => {})
+      await rig.until('they are delivered', () => queue.counters.delivered === 2)
+      await rig.calm()
+      t.equal(await rig.drive(queue.run('id', 1, async () => 'new', refresh)), 'new')
+    },
+  },
+  {
     name: 'outbox: rows are checked when they are posted, and none after the outcome is decided',
     async run(t, rig) {
       const queue = await rig.queue<number, string>()

@@ -351,11 +351,11 @@ export const inline: readonly Scenario[] = [
     },
   },
   {
-    name: 'the reply to the leasing enqueue is lost: the caller is told; the job is free when the lease ends',
+    name: 'the reply to the leasing enqueue is lost twice: the caller is told; the job is free when the lease ends',
     async run(t, rig) {
       const { storage } = await rig.process()
       const queue = await rig.queue<number, string>({ storage })
-      storage.on('enqueue', failAfter())
+      storage.on('enqueue', failAfter(), 2)
       let runs = 0
       const handler = async () => `run ${++runs}`
       t.equal((await rig.refusal(queue.run('id', 1, handler, patient))).code, 'ASKONCE_STORAGE')
@@ -425,6 +425,17 @@ export const inline: readonly Scenario[] = [
         }),
       )
       t.equal(new Set(generations).size, 2)
+    },
+  },
+  {
+    name: 'a run whose first reply is lost asks again as it was, and runs at once: nobody waits for a lease to end',
+    async run(t, rig) {
+      const { storage } = await rig.process()
+      const queue = await rig.queue<number, string>({ storage, maxAttempts: 1 })
+      storage.on('enqueue', failAfter())
+      t.equal(await rig.drive(queue.run('id', 1, async () => 'answer', patient)), 'answer')
+      t.equal(storage.count('enqueue'), 2)
+      t.equal(queue.counters.executed, 1)
     },
   },
 ]
