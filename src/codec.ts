@@ -76,9 +76,14 @@ export function encode<T>(serde: Serde<T>, value: T, field: string, bytesMax: nu
   return new Uint8Array(encoded)
 }
 
-/** Encodes a payload and digests it. Equal JSON values have equal fingerprints, whatever the order of their keys. */
-export function encodePayload<T>(serde: Serde<T>, value: T, bytesMax: number): EncodedPayload {
+/**
+ * Encodes a payload and digests it. Equal JSON values have equal fingerprints, whatever the order of their keys.
+ *
+ * @param given - digested in the payload's place
+ */
+export function encodePayload<T>(serde: Serde<T>, value: T, bytesMax: number, given?: string): EncodedPayload {
   const encoded = encode(serde, value, 'payload', bytesMax)
+  if (given !== undefined) return { encoded, fingerprint: fingerprint(given) }
   let basis: Encoded = encoded
   if (serde.fingerprint !== undefined && (serde !== jsonSerde || typeof encoded !== 'string' || !isCanonical(value))) {
     try {

@@ -160,7 +160,8 @@ export class Producer<TPayload, TResult> {
     guardId(id, field === '' ? 'id' : `${field}.id`)
     const settings = this.#settings
     const enqueue = readEnqueueOptions(options, settings, field === '' ? 'options' : field)
-    const { encoded, fingerprint } = encodePayload(settings.payloadSerde, payload, settings.payloadBytesMax)
+    const { payloadSerde, payloadBytesMax } = settings
+    const { encoded, fingerprint } = encodePayload(payloadSerde, payload, payloadBytesMax, enqueue.fingerprint)
     const { maxAttempts, resultTTL, failureTTL, delayMs, rejectMismatch, refresh } = enqueue
     const incarnation = this.#tokens.next()
     const spec = { id, incarnation, fingerprint, maxAttempts, resultTTL, failureTTL }

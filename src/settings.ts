@@ -53,6 +53,7 @@ export interface EnqueueSettings {
   readonly maxAttempts: number
   readonly delayMs: number
   readonly rejectMismatch: boolean
+  readonly fingerprint: string | undefined
   readonly refresh: boolean
 }
 
@@ -130,21 +131,28 @@ export function readEnqueueOptions(
 ): EnqueueSettings {
   if (options === undefined) return plainEnqueue(settings)
   guardObject(field, options)
-  const { resultTTL, failureTTL, maxAttempts, delay, payloadMismatch, refresh = false } = options
+  const { resultTTL, failureTTL, maxAttempts, delay, payloadMismatch, fingerprint, refresh = false } = options
   if (resultTTL !== undefined) guardDuration(`${field}.resultTTL`, resultTTL)
   if (failureTTL !== undefined) guardDuration(`${field}.failureTTL`, failureTTL)
   if (maxAttempts !== undefined) guardInteger(`${field}.maxAttempts`, maxAttempts, 1, limits.maxAttemptsMax)
   if (delay !== undefined) guardDuration(`${field}.delay`, delay)
   if (typeof refresh !== 'boolean') throw new InvalidArgumentError(`${field}.refresh`, 'a boolean', refresh)
   if (payloadMismatch !== undefined) guardMismatch(payloadMismatch, `${field}.payloadMismatch`)
+  if (fingerprint !== undefined) guardFingerprint(fingerprint, `${field}.fingerprint`)
   return {
     resultTTL: resultTTL ?? settings.resultTTL,
     failureTTL: failureTTL ?? resultTTL ?? settings.failureTTL,
     maxAttempts: maxAttempts ?? settings.maxAttempts,
     delayMs: delay ?? 0,
     rejectMismatch: payloadMismatch === undefined ? settings.rejectMismatch : payloadMismatch === 'reject',
+    fingerprint,
     refresh,
   }
+}
+
+function guardFingerprint(value: unknown, field: string): void {
+  if (typeof value === 'string' && value !== '' && value.isWellFormed()) return
+  throw new InvalidArgumentError(field, 'non-empty, well-formed text', value)
 }
 
 const plain = new WeakMap<object, EnqueueSettings>()
@@ -154,7 +162,7 @@ function plainEnqueue(settings: EnqueueDefaults): EnqueueSettings {
   let shared = plain.get(settings)
   if (shared === undefined) {
     const { resultTTL, failureTTL, maxAttempts, rejectMismatch } = settings
-    shared = { resultTTL, failureTTL, maxAttempts, delayMs: 0, rejectMismatch, refresh: false }
+    shared = { resultTTL, failureTTL, maxAttempts, delayMs: 0, rejectMismatch, fingerprint: undefined, refresh: false }
     plain.set(settings, shared)
   }
   return shared

@@ -38,9 +38,18 @@ export function buildKey({ actor, subject, schemaVersion, attempt }: KeyParts): 
   return `${actorPart(actor)}.${contentId('askonce/http', schemaVersion, parts)}`
 }
 
-/** Whether an id was built for an actor: an id in a URL proves nothing. */
+/** What an id looks like: two digests. */
+const idForm = /^[\w-]{22}\.[\w-]{43}$/
+
+/** Whether an id was built for an actor: an id in a URL proves nothing. What is no id, or no actor, belongs to none. */
 export function belongsTo(id: string, actor: string): boolean {
+  if (typeof id !== 'string' || !idForm.test(id) || !isActor(actor)) return false
   return id.startsWith(`${actorPart(actor)}.`)
+}
+
+/** Whether a value names an actor. */
+export function isActor(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.isWellFormed()
 }
 
 /** The id of an answer that all actors share; it belongs to none of them. */

@@ -8,6 +8,8 @@
 import type { Clock } from '../clock.ts'
 import type { HttpCounters } from './counters.ts'
 import type { Ask, Asked, RecordLayer } from './record.ts'
+import { askingFor } from './stored-request.ts'
+import type { StoredResponse } from './stored-response.ts'
 import { defaultTtl } from './ttl.ts'
 
 /** What can be set on the cached result. */
@@ -16,7 +18,10 @@ export interface CacheOptions {
   readonly freshMs: number
   /** How much longer it is served while a refresh runs in the background, ms. Default: 0, not at all. */
   readonly staleMs?: number
-  /** Whether all actors share one answer: only for answers that do not depend on who asks. Default: each has its own. */
+  /**
+   * Whether all actors share one answer: only where upstream uses nothing of the request but the subject. One with
+   * `Cache-Control: private` or `no-store`, or with `Vary`, is given to nobody else. Default: each has its own.
+   */
   readonly shared?: boolean
 }
 
@@ -52,10 +57,13 @@ export class CacheLayer {
     const { records, freshMs, staleMs, clock, counters } = this.#parts
     const ask = { ...given, resultTtlMs: freshMs + staleMs }
     const asked = await records.ask(ask)
-    if (asked.kind === 'busy' || asked.own || asked.failed || ask.refresh) return asked
+    if (asked.kind === 'busy') return asked
+    if (ask.ownId !== undefined && isAnothers(asked.stored, ask.ownId)) return this.ask(ownAsk(given, ask.ownId))
+    if (asked.own || asked.failed || (ask.refresh && asked.unrefreshed !== true)) return asked
     const ageMs = Math.max(0, clock.now() - asked.stored.at)
     counters.cached++
-    if (ageMs >= freshMs && staleMs > 0) {
+    // Who asked for a refresh in vain has just learned that there is none to be had yet.
+    if (!ask.refresh && ageMs >= freshMs && staleMs > 0) {
       counters.stale++
       this.#refresh(ask)
     }
@@ -67,11 +75,11 @@ export class CacheLayer {
     if (this.#refreshing.has(id)) return
     this.#refreshing.add(id)
     const { records, onError } = this.#parts
-    const { signal: _, ...rest } = ask
+    const { signal: _, onBegun: __, ...rest } = ask
     const forever = Number.POSITIVE_INFINITY
     const refreshed = records.ask({ ...rest, refresh: true, waitMs: forever, ownWaitMs: forever })
     refreshed.then(
-      (asked) => this.#end(ask, asked.kind === 'answer' && !asked.failed),
+      (asked) => this.#end(ask, asked.kind === 'answer' && !asked.failed && asked.unrefreshed !== true),
       (error: unknown) => {
         onError(error)
         this.#end(ask, false)
@@ -79,9 +87,19 @@ export class CacheLayer {
     )
   }
 
-  /** After a failure the next refresh has to wait: stale answers must not become a flood of calls. */
+  /** After a failure, or a refusal, the next refresh has to wait: stale answers must not become a flood of calls. */
   #end({ id, failureTtlMs }: Ask, succeeded: boolean): void {
     if (succeeded) this.#refreshing.delete(id)
     else this.#parts.clock.timer(() => this.#refreshing.delete(id), defaultTtl(failureTtlMs), false)
   }
+}
+
+/** Whether upstream has said that an answer is for who asked, and that was another actor. */
+function isAnothers({ only }: StoredResponse, ownId: string): boolean {
+  return only !== undefined && only !== ownId
+}
+
+/** The same question about the actor's own answer. */
+function ownAsk({ ownId: _, ...ask }: Ask, id: string): Ask {
+  return { ...ask, id, payload: askingFor(ask.payload, id) }
 }

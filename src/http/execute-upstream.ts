@@ -13,6 +13,7 @@ import { layersOf } from './layers.ts'
 import { readUpstreamOptions, type UpstreamOptions, type UpstreamSettings } from './options.ts'
 import { adjustTtl, type ExchangeQueue, type HttpQueue, type Work } from './record.ts'
 import { received, type StoredRequest } from './stored-request.ts'
+import { toldByWorker } from './stored-response.ts'
 import { cached, direct } from './work.ts'
 
 /** What can be set on `executeUpstream`: as on `idempotent`, where the names are the same. */
@@ -43,14 +44,17 @@ export function executeUpstream(queue: ExchangeQueue, options: ExecuteUpstreamOp
   const workFor = ({ id, payload: { sent } }: Job<StoredRequest>): Work => {
     if (sent === undefined) throw new UnrecoverableError('the job holds no request: it was asked for inline')
     const request = received(sent)
-    const { cacheId, refresh } = sent
-    return cacheId === null || cacheId === id ? direct(work, request) : cached(work, request, cacheId, refresh)
+    const { cacheId, ownId, refresh } = sent
+    const isRecordItself = cacheId === null || cacheId === id
+    return isRecordItself
+      ? direct(work, request, ownId ?? undefined)
+      : cached(work, request, { cacheId, ownId }, refresh)
   }
   const begun: Begun = new Map()
   exchanges.execute(
     async (job) => {
       begun.set(job.id, job.payload.sent?.cacheId === job.id ? 'cached' : 'key')
-      return (await workFor(job)(job)).stored
+      return toldByWorker((await workFor(job)(job)).stored, settings.problemBase)
     },
     concurrency === undefined ? {} : { concurrency },
   )

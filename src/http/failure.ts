@@ -78,8 +78,7 @@ function problemOf(code: unknown) {
         status: 502,
         code: 'response-too-large',
         title: 'The response was too large to be kept',
-        detail:
-          'The request was carried out once; its response was sent to whoever asked first and can not be repeated.',
+        detail: 'The request was carried out once. Its response is not kept.',
       } as const
     default:
       return { status: 502, code: 'upstream-failed', title: 'The upstream service failed' } as const

@@ -5,11 +5,16 @@
  */
 
 import type { IncomingMessage } from 'node:http'
-import { type FetchHandler, toRequest } from './node.ts'
+import { type FetchHandler, isGone, isReadAlready, toRequest, unreadable } from './node.ts'
 
 /** A Fastify reply, as far as it is used. */
 interface Reply {
-  readonly raw: NodeJS.WritableStream & { readonly writableFinished: boolean }
+  readonly raw: NodeJS.WritableStream & {
+    readonly writableFinished: boolean
+    readonly destroyed?: boolean
+    destroy(): unknown
+  }
+  hijack(): unknown
   code(status: number): unknown
   header(name: string, value: unknown): unknown
   send(payload: unknown): unknown
@@ -55,13 +60,17 @@ export function toFastifyPlugin(handler: FetchHandler, route: FastifyRoute): (sc
 }
 
 async function answer(handler: FetchHandler, raw: IncomingMessage, reply: Reply): Promise<unknown> {
+  // What has happened already is told by no event any more. Hijacked, the reply expects nothing.
+  if (isGone(raw, reply.raw)) {
+    reply.hijack()
+    return reply.raw.destroy()
+  }
   const gone = new AbortController()
   reply.raw.once('close', () => {
     if (!reply.raw.writableFinished) gone.abort()
   })
-  const request = toRequest(raw, gone.signal)
-  if (request === null) throw Object.assign(new Error('the request can not be read'), { statusCode: 400 })
-  const response = await handler(request)
+  const request = isReadAlready(raw) ? null : toRequest(raw, gone.signal)
+  const response = request === null ? unreadable(raw) : await handler(request)
   reply.code(response.status)
   for (const [name, value] of response.headers) if (name !== 'set-cookie') reply.header(name, value)
   const cookies = response.headers.getSetCookie()

@@ -59,6 +59,16 @@ function nominated(headers: Headers): string[] {
   return names.filter((name) => /^[\w!#$%&'*+.^`|~-]+$/.test(name))
 }
 
+/**
+ * Whether a response may be given to others than who asked for it: not if it is `private` or `no-store` (RFC 9111, 5.2.2), and
+ * not with `Vary`, which makes it depend on headers that are no part of the question.
+ */
+export function isShareable(headers: Headers): boolean {
+  if ((headers.get('vary') ?? '') !== '') return false
+  const directives = (headers.get('cache-control') ?? '').toLowerCase().split(',')
+  return !directives.some((directive) => /^\s*(private|no-store)\s*(=|$)/.test(directive))
+}
+
 function wasFetched(response: Response): boolean {
   return response.url !== ''
 }

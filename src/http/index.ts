@@ -34,7 +34,7 @@ export {
 } from './problem.ts'
 export type { Asked, ExchangeQueue, Work } from './record.ts'
 export { type StatusOptions, statusOf } from './status.ts'
-export { requestSerde, type SentRequest, type StoredRequest } from './stored-request.ts'
+export type { SentRequest, StoredRequest } from './stored-request.ts'
 export type { Answer, StoredResponse } from './stored-response.ts'
 export type { TtlTable } from './ttl.ts'
 export type { Upstream, UpstreamContext } from './upstream.ts'

@@ -25,7 +25,8 @@ export interface ReadAlready {
 const lingerMs = 1_000
 
 /**
- * Makes a listener for `http.createServer`. When the client goes away, `request.signal` aborts.
+ * Makes a listener for `http.createServer`. When the client goes away, `request.signal` aborts; if it went before, the handler is not
+ * called. A body that was read before, and is not at hand, is answered with 400.
  *
  * @param handler - should never reject; a rejection is answered with 500
  */
@@ -40,6 +41,8 @@ export async function serve(
   outgoing: ServerResponse,
   already: ReadAlready = {},
 ): Promise<void> {
+  // What has happened already is told by no event any more.
+  if (isGone(incoming, outgoing)) return void outgoing.destroy()
   const gone = new AbortController()
   outgoing.once('close', () => {
     if (!outgoing.writableFinished) gone.abort()
@@ -48,8 +51,8 @@ export async function serve(
   outgoing.on('error', () => {})
   let answer: Response
   try {
-    const request = toRequest(incoming, gone.signal, already)
-    answer = request === null ? unreadable() : await handler(request)
+    const request = isReadAlready(incoming, already) ? null : toRequest(incoming, gone.signal, already)
+    answer = request === null ? unreadable(incoming, already) : await handler(request)
   } catch {
     answer = problem(500, 'internal', 'The server failed')
   }
@@ -63,11 +66,11 @@ export function toRequest(
   { url = incoming.url ?? '/', body }: ReadAlready = {},
 ): Request | null {
   const { method = 'GET' } = incoming
-  const isBodyless = method === 'GET' || method === 'HEAD'
+  const isWithout = method === 'GET' || method === 'HEAD' || (body === undefined && incoming.readableEnded)
   try {
     const headers = headersOf(incoming)
     const init = { method, headers, signal }
-    if (isBodyless) return new Request(urlOf(incoming, url), init)
+    if (isWithout) return new Request(urlOf(incoming, url), init)
     if (body !== undefined) {
       // What was read may be shorter or longer than what was sent: compressed, or decoded and written anew.
       headers.delete('content-length')
@@ -79,8 +82,33 @@ export function toRequest(
   }
 }
 
-function unreadable(): Response {
-  return problem(400, 'invalid-input', 'The request can not be read')
+/** Whether nobody is there any more to be answered. */
+export function isGone(incoming: IncomingMessage, outgoing: { readonly destroyed?: boolean }): boolean {
+  // A request that has waited for its turn on a connection has no socket in its response yet: hence that of the request.
+  return outgoing.destroyed === true || incoming.readableAborted || incoming.socket?.destroyed === true
+}
+
+/** Whether something has read the body, or some of it, and has not kept it: what is left of it would be taken for the whole. */
+export function isReadAlready(incoming: IncomingMessage, { body }: ReadAlready = {}): boolean {
+  if (body !== undefined || isBodyless(incoming)) return false
+  return incoming.readableEnded || incoming.readableDidRead
+}
+
+/** Why a request got no handler. */
+export function unreadable(incoming: IncomingMessage, already: ReadAlready = {}): Response {
+  if (!isReadAlready(incoming, already)) return problem(400, 'invalid-input', 'The request can not be read')
+  const detail = 'Something on the server has read it before. Put the handler before whatever reads bodies.'
+  return problem(400, 'body-unreadable', 'The body could not be read', detail)
+}
+
+/** Whether a request can have no body, or says that it has none. */
+function isBodyless(incoming: IncomingMessage): boolean {
+  const { method, headers, httpVersionMajor } = incoming
+  if (method === 'GET' || method === 'HEAD' || headers['content-length'] === '0') return true
+  // HTTP/2 announces no body; its stream tells whether one followed.
+  const { stream } = incoming as { stream?: { readonly endAfterHeaders?: boolean } }
+  if (httpVersionMajor >= 2) return stream?.endAfterHeaders === true
+  return headers['content-length'] === undefined && headers['transfer-encoding'] === undefined
 }
 
 function headersOf({ rawHeaders }: IncomingMessage): Headers {

@@ -93,7 +93,10 @@ export interface IdempotentOptions extends Omit<UpstreamOptions, 'upstream'> {
   subject?: (incoming: Incoming) => unknown
   /** Of the answer's shape: with a new one nothing older is replayed. Default: 1. */
   schemaVersion?: string | number
-  /** Whether the header is required: 400 without. If not, `subject` is the identity, or there is none. Default: true. */
+  /**
+   * Whether the header is required: 400 without. If not, `subject` is the identity, or there is none. Must be true where `accepted`
+   * meets a shared cache. Default: true.
+   */
   requireKey?: boolean
   /** Characters of a key. Default: 255. */
   keyLengthMax?: number
@@ -108,7 +111,10 @@ export interface IdempotentOptions extends Omit<UpstreamOptions, 'upstream'> {
   waitMs?: number
   /** How long a request waits for its own run, ms; then it is answered as one whose key is being worked on. May be Infinity. */
   timeoutMs?: number
-  /** Where `statusOf` serves: a path or URL. Required with `accepted`. */
+  /**
+   * Where `statusOf` serves: a path or URL. Asked before the work begins: if it throws, or answers none, the request is answered with
+   * 500. What is not ASCII is percent-encoded. Required with `accepted`.
+   */
   statusUrl?: (id: string, request: Request) => string
   /** Whether `Cache-Control: no-cache` asks upstream anew. Default: false. */
   noCache?: boolean
@@ -191,6 +197,10 @@ export function readOptions(options: IdempotentOptions): IdempotentSettings {
   if (options.cache !== undefined && subject === undefined) {
     throw new InvalidArgumentError('options.subject', 'a function, since options.cache is kept by subject', subject)
   }
+  if (busy === 'accepted' && options.cache?.shared === true && options.requireKey === false) {
+    const expected = "true with options.busy = 'accepted' and options.cache.shared: a shared answer has no status URL"
+    throw new InvalidArgumentError('options.requireKey', expected, options.requireKey)
+  }
   const { schemaVersion = httpDefaults.schemaVersion, requireKey = true, noCache = false } = options
   const { methods = httpDefaults.methods, workerHeaders = ['content-type', 'accept'] } = options
   const { timeoutMs = httpDefaults.timeoutMs, bodyBytesMax = httpDefaults.bodyBytesMax } = options
@@ -257,7 +267,8 @@ function guardStrings(field: string, value: unknown): void {
   throw new InvalidArgumentError(field, 'an array of non-empty strings', value)
 }
 
-function quiet(onError: (error: unknown) => void): (error: unknown) => void {
+/** The same, unable to throw. */
+export function quiet(onError: (error: unknown) => void): (error: unknown) => void {
   return (error) => {
     try {
       onError(error)

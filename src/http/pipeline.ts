@@ -4,8 +4,9 @@
  * @module
  */
 
+import { InvalidArgumentError } from '../errors.ts'
 import { readBody } from './body.ts'
-import { buildKey, sharedKey } from './build-key.ts'
+import { buildKey, isActor, sharedKey } from './build-key.ts'
 import type { Cached } from './cache.ts'
 import { type HttpCounters, newHttpCounters } from './counters.ts'
 import { UpstreamFailure } from './failure.ts'
@@ -28,6 +29,8 @@ interface Identity {
   readonly fingerprint: string
   /** The id of the subject's cached result; null for none. The same as `id` where there is no key. */
   readonly cacheId: string | null
+  /** If that is shared: the id of the actor's own, for an answer that must not be; else null. */
+  readonly ownId: string | null
   /** Whether the client brought a key. */
   readonly hasKey: boolean
 }
@@ -50,16 +53,20 @@ export class Pipeline {
 
   /** Answers one. Never rejects. */
   async answer(request: Request): Promise<Response> {
+    let progress: 'before' | 'begun' = 'before'
+    const onBegun = () => {
+      progress = 'begun'
+    }
     try {
       if (!this.#settings.methods.includes(request.method)) return await this.#pass(request)
       this.counters.requests++
-      return await this.#protected(request)
+      return await this.#protected(request, onBegun)
     } catch (error) {
-      return this.#trouble.responseTo(error)
+      return this.#trouble.responseTo(error, progress)
     }
   }
 
-  async #protected(request: Request): Promise<Response> {
+  async #protected(request: Request, onBegun: () => void): Promise<Response> {
     const key = this.#keyOf(request)
     const actor = await this.#actorOf(request)
     const incoming = incomingOf(request, await this.#bodyOf(request))
@@ -67,7 +74,10 @@ export class Pipeline {
     if (refusal !== null && refusal !== undefined) throw new Refused(refusal)
     const identity = await this.#identify(incoming, actor, key)
     if (identity === null) return this.#pass(renewed(incoming, request.signal))
-    return this.#respond(request, identity, await this.#ask(incoming, identity))
+    const { busy, statusUrl } = this.#settings
+    // Before anything is begun: an answer that can not be given must not cost a call.
+    const location = busy === 'accepted' ? locationOf(statusUrl?.(identity.id, request), request) : null
+    return this.#respond(location, await this.#ask(incoming, identity, onBegun))
   }
 
   /** For requests that no key protects. */
@@ -95,7 +105,7 @@ export class Pipeline {
 
   async #actorOf(request: Request): Promise<string> {
     const actor = await this.#settings.actor(request)
-    if (typeof actor === 'string' && actor !== '' && actor.isWellFormed()) return actor
+    if (isActor(actor)) return actor
     throw new Refused(this.#refusals.actorMissing(this.#settings.actorMissingStatus))
   }
 
@@ -116,32 +126,36 @@ export class Pipeline {
     const { schemaVersion, subject: subjectOf, cache } = this.#settings
     const isBySubject = subjectOf !== undefined && (key === null || cache !== null)
     const subject = isBySubject ? await subjectOf(incoming) : null
-    const bySubject = isBySubject ? buildKey({ actor, subject, schemaVersion }) : null
-    const cacheId = cache?.shared === true ? sharedKey(subject, schemaVersion) : cache && bySubject
+    // Another method is another question. (A subject of undefined has no canonical form, and is refused.)
+    const question = [incoming.method, subject]
+    const bySubject = isBySubject ? buildKey({ actor, subject: question, schemaVersion }) : null
+    const isShared = cache?.shared === true
+    const cacheId = isShared ? sharedKey(question, schemaVersion) : cache && bySubject
+    const ownId = isShared ? bySubject : null
     if (key === null) {
       const id = cacheId ?? bySubject
-      return id === null ? null : { id, fingerprint: id, cacheId, hasKey: false }
+      return id === null ? null : { id, fingerprint: id, cacheId, ownId, hasKey: false }
     }
     const id = buildKey({ actor, subject: null, schemaVersion, attempt: key })
     const fingerprint = await contentFingerprint(incoming.method, incoming.url, incoming.body)
-    return { id, fingerprint, cacheId, hasKey: true }
+    return { id, fingerprint, cacheId, ownId, hasKey: true }
   }
 
-  #ask(incoming: Incoming, identity: Identity): Promise<Cached> {
+  #ask(incoming: Incoming, identity: Identity, onBegun: () => void): Promise<Cached> {
     const { records, cache, work } = this.#layers
     const { resultTtlMs, failureTtlMs, waitMs, timeoutMs, busy } = this.#settings
-    const { id, cacheId, hasKey } = identity
+    const { id, cacheId, ownId, hasKey } = identity
     const refresh = this.#wantsRefresh(incoming.headers)
     const payload = this.#payload(incoming, identity, refresh)
     const ownWaitMs = busy === 'accepted' ? waitMs : timeoutMs
-    const patience = { waitMs, ownWaitMs, signal: incoming.request.signal }
+    const patience = { waitMs, ownWaitMs, signal: incoming.request.signal, onBegun }
     if (!hasKey && cache !== null) {
-      return cache.ask({ ...cacheAsk(work, incoming, id), ...patience, payload, refresh })
+      return cache.ask({ ...cacheAsk(work, incoming, { cacheId: id, ownId }), ...patience, payload, refresh })
     }
     return records.ask({
       id,
       payload,
-      work: cacheId === null ? direct(work, incoming) : cached(work, incoming, cacheId, refresh),
+      work: cacheId === null ? direct(work, incoming) : cached(work, incoming, { cacheId, ownId }, refresh),
       resultTtlMs,
       failureTtlMs,
       rejectMismatch: true,
@@ -151,9 +165,9 @@ export class Pipeline {
     })
   }
 
-  #payload(incoming: Incoming, { fingerprint, cacheId }: Identity, refresh: boolean): StoredRequest {
+  #payload(incoming: Incoming, { fingerprint, ...ids }: Identity, refresh: boolean): StoredRequest {
     const { mode, workerHeaders } = this.#settings
-    return mode === 'inline' ? { fingerprint } : { fingerprint, sent: sent(incoming, workerHeaders, cacheId, refresh) }
+    return mode === 'inline' ? { fingerprint } : { fingerprint, sent: sent(incoming, workerHeaders, ids, refresh) }
   }
 
   /** `no-cache` asks for more than a stored answer (RFC 9111, 5.2.1.4). */
@@ -163,13 +177,12 @@ export class Pipeline {
     return directives.some((directive) => directive.trim() === 'no-cache')
   }
 
-  #respond(request: Request, { id }: Identity, asked: Cached): Response {
-    const { busy, statusUrl, problemBase } = this.#settings
+  #respond(location: string | null, asked: Cached): Response {
+    const { busy, problemBase } = this.#settings
     const { counters } = this
     if (asked.kind === 'busy') {
       counters.busy++
-      if (busy !== 'accepted') return this.#refusals.inProgress()
-      return this.#refusals.accepted(statusUrl?.(id, request) ?? null)
+      return busy === 'accepted' ? this.#refusals.accepted(location) : this.#refusals.inProgress()
     }
     if (asked.local) counters.unavailable++
     if (asked.own || asked.local) return asked.live ?? restoredResponse(asked.stored, problemBase)
@@ -178,6 +191,19 @@ export class Pipeline {
     if (asked.ageMs !== undefined) response.headers.set('age', age(asked.ageMs))
     return response
   }
+}
+
+/**
+ * A status URL as a header can carry it.
+ *
+ * @throws InvalidArgumentError for what is none
+ */
+function locationOf(value: unknown, request: Request): string {
+  const isText = typeof value === 'string' && value.isWellFormed() && /^\P{Cc}+$/u.test(value)
+  if (!isText || !URL.canParse(value, request.url)) {
+    throw new InvalidArgumentError('options.statusUrl()', 'a path or URL without control characters', value)
+  }
+  return value.replace(/[^\x21-\x7e]+/gu, encodeURIComponent)
 }
 
 function noUpstream(): never {

@@ -6,7 +6,7 @@
 
 import type { BaseQueue } from '../base-queue.ts'
 import type { Clock } from '../clock.ts'
-import { JobCancelledError, JobFailedError, ResultGoneError } from '../errors.ts'
+import { JobCancelledError, JobFailedError, ResultGoneError, StateError } from '../errors.ts'
 import type { EnqueueOptions, Job, WaitOptions } from '../options.ts'
 import type { JobState } from '../record.ts'
 import { failureIn, UpstreamFailure } from './failure.ts'
@@ -41,6 +41,10 @@ export interface Ask {
   readonly ownWaitMs: number
   /** Ends the wait for somebody else's run. */
   readonly signal?: AbortSignal
+  /** If the record is shared by all actors: the id of the actor's own, for an answer that must not be shared. */
+  readonly ownId?: string
+  /** Called, perhaps more than once, as soon as the work may have begun, here or elsewhere. Must not throw. */
+  readonly onBegun?: () => void
 }
 
 /** What came of it. */
@@ -57,6 +61,8 @@ export type Asked =
       readonly local: boolean
       /** Whether upstream's answer was good, but could not be stored. */
       readonly unkept: boolean
+      /** Whether it is the older answer though a refresh was asked for: its outbox is not delivered yet. */
+      readonly unrefreshed?: true
     }
   /** Not done in time. */
   | { readonly kind: 'busy' }
@@ -94,7 +100,11 @@ export class InlineRecords implements RecordLayer {
     this.#parts = parts
   }
 
-  async ask(ask: Ask): Promise<Asked> {
+  ask(ask: Ask): Promise<Asked> {
+    return refreshing(ask, this.#parts.onError, (ask) => this.#ask(ask))
+  }
+
+  async #ask(ask: Ask): Promise<Asked> {
     const patience = new Patience(this.#parts.clock, ask.signal)
     try {
       const outcome = this.#run(ask, patience)
@@ -109,6 +119,7 @@ export class InlineRecords implements RecordLayer {
     let own: Answer | null = null
     const handler = async (job: Job<StoredRequest>): Promise<StoredResponse> => {
       patience.begin(ask.ownWaitMs)
+      ask.onBegun?.()
       try {
         own = await ask.work(job)
         return own.stored
@@ -135,7 +146,10 @@ export class InlineRecords implements RecordLayer {
     const { queue, maxAttempts, problemBase } = this.#parts
     const options = {
       ...enqueueOptions(ask, maxAttempts),
-      ...waitOptions(patience, (state) => patience.met(state, ask.waitMs)),
+      ...waitOptions(patience, (state) => {
+        ask.onBegun?.()
+        patience.met(state, ask.waitMs)
+      }),
     }
     try {
       return answered(await queue.run(ask.id, ask.payload, handler, options))
@@ -153,7 +167,28 @@ export function enqueueOptions(ask: Ask, maxAttempts: number): EnqueueOptions {
     failureTTL: defaultTtl(ask.failureTtlMs),
     maxAttempts,
     payloadMismatch: ask.rejectMismatch ? 'reject' : 'ignore',
+    // Not the payload's own: what a worker is sent along, such as the host or a header, differs from try to try.
+    fingerprint: ask.payload.fingerprint,
     refresh: ask.refresh,
+  }
+}
+
+/**
+ * Asks; if a refresh is refused because rows of the record's outbox are still to be delivered, once more without: the older answer
+ * counts until a relay has done its work.
+ */
+export async function refreshing(
+  ask: Ask,
+  onError: (error: unknown) => void,
+  send: (ask: Ask) => Promise<Asked>,
+): Promise<Asked> {
+  try {
+    return await send(ask)
+  } catch (error) {
+    if (!ask.refresh || !(error instanceof StateError)) throw error
+    onError(error)
+    const asked = await send({ ...ask, refresh: false })
+    return asked.kind === 'busy' ? busy : { ...asked, unrefreshed: true }
   }
 }
 

@@ -70,6 +70,14 @@ export class Refusals {
     return this.#make(503, 'unavailable', 'Temporarily unavailable', detail, this.#later())
   }
 
+  /** The work may have begun, and nobody here will hear of its end. */
+  outcomeUnknown(): Response {
+    const title = 'The outcome is not known yet'
+    const detail =
+      'The server lost sight of the request: it may have been carried out, or be under way. Repeat it with the same key.'
+    return this.#make(503, 'outcome-unknown', title, detail, { ...this.#link, ...this.#later() })
+  }
+
   notFound(): Response {
     return this.#make(404, 'not-found', 'There is no such request', 'It is not known, or not kept any more.')
   }

@@ -6,10 +6,10 @@
 
 import { guardDuration, JobFailedError } from '../errors.ts'
 import { guardFunction, guardObject } from '../settings.ts'
-import { belongsTo } from './build-key.ts'
+import { belongsTo, isActor } from './build-key.ts'
 import { newHttpCounters } from './counters.ts'
 import { failureIn } from './failure.ts'
-import { type ActorOf, httpDefaults } from './options.ts'
+import { type ActorOf, httpDefaults, quiet } from './options.ts'
 import { problemBase } from './problem.ts'
 import type { ExchangeQueue, HttpQueue } from './record.ts'
 import { Refusals } from './refusals.ts'
@@ -40,13 +40,14 @@ export function statusOf(
   const { actor: actorOf, actorMissingStatus = 401, problemBase: base = problemBase, onError = () => {} } = options
   const { retryAfterMs = httpDefaults.retryAfterMs } = options
   guardDuration('options.retryAfterMs', retryAfterMs)
+  guardFunction('options.onError', onError)
   const refusals = new Refusals(base, retryAfterMs)
-  const trouble = new Trouble(refusals, newHttpCounters(), onError)
+  const trouble = new Trouble(refusals, newHttpCounters(), quiet(onError))
   const exchanges = queue as HttpQueue
   return async (request, id) => {
     try {
       const actor = await actorOf(request)
-      if (typeof actor !== 'string' || actor === '') return refusals.actorMissing(actorMissingStatus)
+      if (!isActor(actor)) return refusals.actorMissing(actorMissingStatus)
       if (!belongsTo(id, actor)) return refusals.notFound()
       const status = await exchanges.getStatus(id)
       if (status === null) return refusals.notFound()
@@ -60,7 +61,7 @@ export function statusOf(
           return status.previous === undefined ? refusals.accepted(null) : replay(status.previous.result, base)
       }
     } catch (error) {
-      return trouble.responseTo(error)
+      return trouble.responseTo(error, 'reading')
     }
   }
 }

@@ -4,8 +4,6 @@
  * @module
  */
 
-import { jsonSerde } from '../codec.ts'
-import type { Serde } from '../options.ts'
 import { restored, type StoredBytes, stored } from './bytes.ts'
 import { requestHeaders, type StoredHeaders } from './headers.ts'
 import type { Incoming } from './incoming.ts'
@@ -26,6 +24,8 @@ export interface SentRequest {
   readonly body: StoredBytes
   /** The id of the cached result that may answer it; the record's own id if it is that result; null for none. */
   readonly cacheId: string | null
+  /** If that is shared: the id of the actor's own, for an answer that must not be; else null. */
+  readonly ownId: string | null
   /** Whether no cached result will do. */
   readonly refresh: boolean
 }
@@ -34,7 +34,7 @@ export interface SentRequest {
 export function sent(
   incoming: Incoming,
   names: readonly string[],
-  cacheId: string | null,
+  { cacheId, ownId }: Pick<SentRequest, 'cacheId' | 'ownId'>,
   refresh: boolean,
 ): SentRequest {
   const headers = requestHeaders(incoming.headers)
@@ -43,7 +43,7 @@ export function sent(
     return value === null ? [] : [[name.toLowerCase(), value]]
   })
   const { method, url, body } = incoming
-  return { method, url: url.href, headers: kept, body: stored(body), cacheId, refresh }
+  return { method, url: url.href, headers: kept, body: stored(body), cacheId, ownId, refresh }
 }
 
 /** The request again. */
@@ -56,11 +56,10 @@ export function received(request: SentRequest): Pick<Incoming, 'method' | 'url' 
   }
 }
 
-/**
- * The queue's `payloadSerde` where workers do the asking: payloads count as equal by their fingerprint alone, so that a header
- * that differs from try to try is no mismatch.
- */
-export const requestSerde: Serde<StoredRequest> = Object.freeze({
-  ...(jsonSerde as Serde<StoredRequest>),
-  fingerprint: ({ fingerprint }: StoredRequest) => fingerprint,
-})
+/** The question once more, as a request about one actor's own answer. */
+export function askingFor(payload: StoredRequest, ownId: string): StoredRequest {
+  const { sent } = payload
+  return sent === undefined
+    ? { fingerprint: ownId }
+    : { fingerprint: ownId, sent: { ...sent, cacheId: ownId, ownId: null } }
+}

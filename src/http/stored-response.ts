@@ -5,7 +5,7 @@
  */
 
 import { restored, type StoredBytes, stored } from './bytes.ts'
-import { answeredHeaders, idempotentReplay, replayedHeaders, type StoredHeaders } from './headers.ts'
+import { answeredHeaders, idempotentReplay, isShareable, replayedHeaders, type StoredHeaders } from './headers.ts'
 import { type ProblemCode, problemBody, problemHeaders } from './problem.ts'
 
 /** The result of a record: plain JSON, so that any queue can keep it. */
@@ -19,6 +19,8 @@ export interface StoredResponse {
   readonly at: number
   /** The lease whose holder asked: tells whose answer it is. */
   readonly by: string
+  /** If it must not be shared: the id of the cached result of the one actor who may see it. */
+  readonly only?: string
 }
 
 /** Room for the queue's own serde to write a response a little longer than JSON does. */
@@ -40,15 +42,17 @@ function isBodyless(status: number): boolean {
  *
  * @param bytes - its body
  * @param bytesMax - what a record can keep; a longer response is kept without its body
+ * @param ownId - given if the record is shared: who alone may see a response that must not be
  */
 export function answerOf(
   response: Response,
   bytes: Uint8Array<ArrayBuffer>,
-  { bytesMax, at, by }: { bytesMax: number; at: number; by: string },
+  { bytesMax, at, by, ownId }: { bytesMax: number; at: number; by: string; ownId?: string | undefined },
 ): Answer {
   const { status } = response
   const headers = replayedHeaders(response)
-  const whole = { status, headers, body: stored(bytes), at, by }
+  const only = ownId === undefined || isShareable(response.headers) ? {} : { only: ownId }
+  const whole = { status, headers, body: stored(bytes), at, by, ...only }
   return {
     live: responseOf(status, answeredHeaders(response), bytes),
     stored: fits(whole, bytes.byteLength, bytesMax) ? whole : { ...whole, body: null },
@@ -111,8 +115,22 @@ export function restoredResponse(kept: StoredResponse, base: string): Response {
 }
 
 const tooLargeTitle = 'The response was too large to be kept'
-const tooLargeDetail =
-  'The request was carried out once, with this status; its body was sent to whoever asked first and can not be repeated.'
+const tooLargeDetail = 'The request was carried out once, with this status. The body of its response is not kept.'
+
+/**
+ * A worker's answer as it is to be told. If its body could not be kept, nobody ever gets it: a success without its body would be
+ * taken for one.
+ *
+ * @param base - of problem types
+ */
+export function toldByWorker(kept: StoredResponse, base: string): StoredResponse {
+  if (kept.body !== null || kept.status >= 400 || isBodyless(kept.status)) return kept
+  const detail = `The request was carried out once, with status ${kept.status}. The body of its response was lost.`
+  const location = kept.headers.filter(([name]) => name === 'location')
+  const headers = [...location, ['cache-control', 'no-store'] as const, ...Object.entries(problemHeaders)]
+  const body = problemBody(502, 'response-too-large', tooLargeTitle, detail, { base })
+  return { ...kept, status: 502, headers, body }
+}
 
 /** A response of known length. */
 function responseOf(status: number, headers: Headers, bytes: Uint8Array<ArrayBuffer>): Response {

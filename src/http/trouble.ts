@@ -26,6 +26,8 @@ export class Refused extends Error {
   }
 }
 
+const notBegun = 'The server can not keep outcomes at the moment. Nothing was sent for this request.'
+
 /** Turns what was thrown into a response, and counts it. */
 export class Trouble {
   readonly #refusals: Refusals
@@ -38,7 +40,8 @@ export class Trouble {
     this.#onError = onError
   }
 
-  responseTo(error: unknown): Response {
+  /** @param progress - how far the request had come: whether its work may have begun, or an outcome was only to be read */
+  responseTo(error: unknown, progress: 'before' | 'begun' | 'reading'): Response {
     const counters = this.#counters
     if (error instanceof PayloadMismatchError) {
       counters.mismatched++
@@ -52,7 +55,8 @@ export class Trouble {
     this.#onError(error)
     if (!isAway(error)) return this.#refusals.internal()
     counters.unavailable++
-    return this.#refusals.unavailable('The server can not keep outcomes at the moment. Nothing was sent.')
+    if (progress === 'reading') return this.#refusals.unavailable('The server can not read outcomes at the moment.')
+    return progress === 'begun' ? this.#refusals.outcomeUnknown() : this.#refusals.unavailable(notBegun)
   }
 
   #refusal(error: unknown): Response | null {

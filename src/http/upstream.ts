@@ -84,15 +84,16 @@ export class UpstreamLayer {
    * Calls upstream, unless the breaker is open.
    *
    * @param requestWith - makes the request; its signal aborts, too, when upstream takes too long
+   * @param ownId - given if the record is shared: who alone may see a response that must not be
    * @throws {@link UpstreamFailure} with the answer that everybody is to get
    * @throws RateLimitedError as upstream threw it: the queue waits and tries again
    */
-  async call(requestWith: (signal: AbortSignal) => Request, context: UpstreamContext): Promise<Answer> {
+  async call(requestWith: (signal: AbortSignal) => Request, context: UpstreamContext, ownId?: string): Promise<Answer> {
     const { breaker, counters, retryFailures } = this.#parts
     try {
       return await (breaker === undefined
-        ? this.#send(requestWith, context)
-        : breaker.execute(() => this.#send(requestWith, context)))
+        ? this.#send(requestWith, context, ownId)
+        : breaker.execute(() => this.#send(requestWith, context, ownId)))
     } catch (error) {
       if (breaker !== undefined && this.#parts.isBreakerOpen(error)) throw this.#open(context, error)
       if (isRateLimit(error)) throw error
@@ -129,31 +130,37 @@ export class UpstreamLayer {
     }
   }
 
-  #send(requestWith: (signal: AbortSignal) => Request, context: UpstreamContext): Promise<Answer> {
+  #send(
+    requestWith: (signal: AbortSignal) => Request,
+    context: UpstreamContext,
+    ownId: string | undefined,
+  ): Promise<Answer> {
     const { upstream, counters, clock, upstreamTimeoutMs: ms, isFailure } = this.#parts
     counters.upstream++
     return within({ clock, field: 'upstreamTimeoutMs', ms }, context.signal, async (signal) => {
       const response = await responseOf(() => upstream(requestWith(signal), { ...context, signal }))
-      const answer = await this.#read(response, context.generation)
+      const answer = await this.#read(response, context.generation, ownId)
       if (isFailure(answer.stored.status)) throw new FailedAnswer(answer)
       return answer
     })
   }
 
-  async #read(response: Response, by: string): Promise<Answer> {
+  async #read(response: Response, by: string, ownId: string | undefined): Promise<Answer> {
     const { clock, storedBytesMax: bytesMax } = this.#parts
     const read = await readBody(response, Number.POSITIVE_INFINITY)
     if (!read.ok) throw new TypeError('the body of the upstream response could not be read')
-    return answerOf(response, read.bytes, { bytesMax, at: clock.now(), by })
+    return answerOf(response, read.bytes, { bytesMax, at: clock.now(), by, ownId })
   }
 
   #open(context: UpstreamContext, cause: unknown): UpstreamFailure {
     const { retryAfterMs } = this.#parts
+    // An attempt before this one may have sent it.
+    const sent = context.attempts > 1 ? 'Whether it was sent before is not known.' : 'Nothing was sent.'
     const answer = this.#problem(context, {
       status: 503,
       code: 'unavailable',
       title: 'Temporarily unavailable',
-      detail: 'The upstream service has failed too often: it is not asked for a while. Nothing was sent.',
+      detail: `The upstream service has failed too often: it is not asked for a while. ${sent}`,
       headers: retryAfter(retryAfterMs),
     })
     return new UpstreamFailure(answer, { local: true, cause })

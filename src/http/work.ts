@@ -28,20 +28,31 @@ export interface WorkParts {
   readonly retryAfterMs: number
 }
 
-/** Asks upstream. */
-export function direct({ upstream }: Pick<WorkParts, 'upstream'>, request: Sendable): Work {
+/**
+ * Asks upstream.
+ *
+ * @param ownId - given if the record is shared: who alone may see a response that must not be
+ */
+export function direct({ upstream }: Pick<WorkParts, 'upstream'>, request: Sendable, ownId?: string): Work {
   return (job: Job<StoredRequest>) => {
     const { id, attempts, generation, signal } = job
-    return upstream.call((inTime) => renewed(request, inTime), { id, attempts, generation, signal, job })
+    return upstream.call((inTime) => renewed(request, inTime), { id, attempts, generation, signal, job }, ownId)
   }
 }
 
+/** Which cached result answers. */
+export interface CacheIds {
+  readonly cacheId: string
+  /** If that is shared: the actor's own; else null. */
+  readonly ownId: string | null
+}
+
 /** Asks the cached result, which asks upstream if it must. */
-export function cached(parts: WorkParts, request: Sendable, cacheId: string, refresh: boolean): Work {
+export function cached(parts: WorkParts, request: Sendable, ids: CacheIds, refresh: boolean): Work {
   const { cache } = parts
   if (cache === null) return direct(parts, request)
   return async ({ generation: by, signal }) => {
-    const asked = await cache.ask({ ...cacheAsk(parts, request, cacheId), refresh, signal })
+    const asked = await cache.ask({ ...cacheAsk(parts, request, ids), refresh, signal })
     if (asked.kind === 'busy') throw gone(parts, by)
     const stored = { ...asked.stored, by }
     const live = asked.live ?? restoredResponse(stored, parts.problemBase)
@@ -53,12 +64,13 @@ export function cached(parts: WorkParts, request: Sendable, cacheId: string, ref
 }
 
 /** The question to the cached result. */
-export function cacheAsk(parts: WorkParts, request: Sendable, cacheId: string) {
+export function cacheAsk(parts: WorkParts, request: Sendable, { cacheId, ownId }: CacheIds) {
   const { resultTtlMs, failureTtlMs } = parts
   return {
     id: cacheId,
     payload: { fingerprint: cacheId },
-    work: direct(parts, request),
+    work: direct(parts, request, ownId ?? undefined),
+    ...(ownId !== null && { ownId }),
     resultTtlMs,
     failureTtlMs,
     // Its id is its subject: two requests of one subject are one question, however they were written.

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { StateError, StorageFullError } from '../errors.ts'
 import type { JobState } from '../record.ts'
 import { GivenUp, Patience } from './patience.ts'
 import {
@@ -15,6 +16,7 @@ import {
   failed,
   type RecordLayer,
   type RecordParts,
+  refreshing,
   waitOptions,
 } from './record.ts'
 
@@ -26,8 +28,15 @@ export class WorkerRecords implements RecordLayer {
     this.#parts = parts
   }
 
-  ask(ask: Ask): Promise<Asked> {
-    return ask.ownWaitMs === 0 ? this.#askAndGo(ask) : this.#askAndWait(ask)
+  async ask(ask: Ask): Promise<Asked> {
+    const send = (ask: Ask) => (ask.ownWaitMs === 0 ? this.#askAndGo(ask) : this.#askAndWait(ask))
+    try {
+      return await refreshing(ask, this.#parts.onError, send)
+    } catch (error) {
+      // Of every other error it is not known whether the request was stored before: then a worker has it.
+      if (!(error instanceof StorageFullError)) ask.onBegun?.()
+      throw error
+    }
   }
 
   async #askAndWait(ask: Ask): Promise<Asked> {
@@ -37,6 +46,7 @@ export class WorkerRecords implements RecordLayer {
     let own = true
     const onDuplicate = (state: JobState) => {
       own = false
+      ask.onBegun?.()
       patience.met(state, ask.waitMs)
     }
     const options = { ...enqueueOptions(ask, maxAttempts), ...waitOptions(patience, onDuplicate) }
@@ -54,7 +64,9 @@ export class WorkerRecords implements RecordLayer {
     const { queue, maxAttempts } = this.#parts
     const answer = await queue.enqueue(ask.id, ask.payload, enqueueOptions(ask, maxAttempts))
     if (answer.status === 'completed') return answered(answer.result)
-    const isOver = answer.status === 'duplicate' && answer.existingState === 'failed'
+    if (answer.status !== 'duplicate') return busy
+    if (answer.existingState === 'completed') throw new StateError('rows of its outbox are still to be delivered')
+    const isOver = answer.existingState === 'failed'
     return isOver ? this.#askAndWait({ ...ask, refresh: false, ownWaitMs: Number.POSITIVE_INFINITY }) : busy
   }
 }

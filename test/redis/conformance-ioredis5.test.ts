@@ -13,6 +13,11 @@ t.test(
       client.disconnect()
       await server.dispose()
     })
-    suite(t, { storage: () => ({ client }), prefix: 'odd {prefix} of: 100% * ü\n', randomRuns: 1 })
+    suite(t, {
+      storage: () => ({ client }),
+      prefix: 'odd {prefix} of: 100% * ü\n',
+      randomRuns: 1,
+      crossedUnlessLong: true,
+    })
   },
 )
