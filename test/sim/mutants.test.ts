@@ -6,7 +6,7 @@ import { tryAll } from './mutants/run.ts'
 
 t.test('every mutant is caught', async (t) => {
   t.ok(sourceMutants.length >= 20)
-  const verdicts = await tryAll(sourceMutants, { seeds: 1_500, ops: 1_000, jobs: 2 }, ({ mutant, oracle, message }) => {
+  const verdicts = await tryAll(sourceMutants, { seeds: 4_000, ops: 1_000, jobs: 2 }, ({ mutant, oracle, message }) => {
     const caught = oracle !== null && (mutant.oracles as readonly string[]).includes(oracle)
     t.ok(caught, `${mutant.name}: ${oracle ?? 'not caught'}: ${message.split('\n')[0]}`)
   })

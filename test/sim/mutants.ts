@@ -16,7 +16,7 @@ import { tryAll } from './mutants/run.ts'
 const { values } = parseArgs({
   options: {
     only: { type: 'string', default: '' },
-    seeds: { type: 'string', default: '1500' },
+    seeds: { type: 'string', default: '4000' },
     ops: { type: 'string', default: '1000' },
     jobs: { type: 'string', default: '2' },
   },
