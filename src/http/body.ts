@@ -14,7 +14,7 @@ export type ReadBody =
  * cancels the stream of a request ends its connection before the answer is sent.
  */
 export async function readBody(message: Request | Response, bytesMax: number): Promise<ReadBody> {
-  if (message.bodyUsed) return { ok: false, problem: 'unreadable' }
+  if (message.bodyUsed || message.body?.locked === true) return { ok: false, problem: 'unreadable' }
   // What is announced too large isn't read at all; what is announced wrongly is counted.
   const announced = message.headers.get('content-length')
   if (announced !== null && /^\d+$/.test(announced) && Number(announced) > bytesMax) {

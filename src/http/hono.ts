@@ -17,6 +17,8 @@ export function toHonoHandler(handler: FetchHandler): (context: HonoContext) => 
     const { raw } = req
     if (!raw.bodyUsed) return handler(raw)
     const { method, headers, signal } = raw
-    return handler(new Request(raw.url, { method, headers, signal, body: await req.arrayBuffer() }))
+    const body = await req.arrayBuffer().catch(() => null)
+    // Read past Hono, it is in no cache: the handler will say so.
+    return handler(body === null ? raw : new Request(raw.url, { method, headers, signal, body }))
   }
 }

@@ -126,7 +126,11 @@ export class Pipeline {
     const { schemaVersion, subject: subjectOf, cache } = this.#settings
     const isBySubject = subjectOf !== undefined && (key === null || cache !== null)
     const subject = isBySubject ? await subjectOf(incoming) : null
-    // Another method is another question. (A subject of undefined has no canonical form, and is refused.)
+    // A property that was not there must not make one question of all.
+    if (isBySubject && subject === undefined) {
+      throw new InvalidArgumentError('options.subject()', 'a value; null for none', subject)
+    }
+    // Another method is another question.
     const question = [incoming.method, subject]
     const bySubject = isBySubject ? buildKey({ actor, subject: question, schemaVersion }) : null
     const isShared = cache?.shared === true

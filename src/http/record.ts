@@ -167,8 +167,9 @@ export function enqueueOptions(ask: Ask, maxAttempts: number): EnqueueOptions {
     failureTTL: defaultTtl(ask.failureTtlMs),
     maxAttempts,
     payloadMismatch: ask.rejectMismatch ? 'reject' : 'ignore',
-    // Not the payload's own: what a worker is sent along, such as the host or a header, differs from try to try.
-    fingerprint: ask.payload.fingerprint,
+    // Not the payload's own: what a worker is sent along, such as the host or a header, differs from try to try. As JSON any text
+    // will do, an empty one too.
+    fingerprint: JSON.stringify(ask.payload.fingerprint),
     refresh: ask.refresh,
   }
 }
