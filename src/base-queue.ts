@@ -460,7 +460,8 @@ export class BaseQueue<TPayload = unknown, TResult = unknown> {
       for (const lease of [...this.#keeper]) this.#attempts.giveBack(lease)
     }
     // What was decided must be stored; a storage that is down may keep us only so long, then the leases run out.
-    if (!(await this.#within(this.#quiet(), flushMsMax))) this.#exchange.abandon()
+    await this.#within(this.#quiet(), flushMsMax)
+    this.#exchange.abandon()
     this.#waiter.stop()
   }
 

@@ -90,7 +90,10 @@ export class Exchange {
     return new Promise((resolve) => this.#onFlushed.push(resolve))
   }
 
-  /** Gives up: what is not stored will not be; the leases will run out. */
+  /**
+   * Gives up: what is not stored will not be; the leases will run out. With nothing left to store, it ends the pause after a
+   * claim that failed, which would keep the process.
+   */
   abandon(): void {
     this.#pause?.clear()
     this.#pause = null
