@@ -13,8 +13,8 @@ import { FileStorage } from '../../storages/file/index.ts'
 import { Seeded } from '../support/seeded.ts'
 
 const child = fileURLToPath(new URL('support/outbox-child.ts', import.meta.url))
-const kills = 4
-const jobs = 200
+const kills = 3
+const jobs = 90
 
 t.test('rows of completed jobs are delivered at least once, whenever a process dies', async (t) => {
   const seeded = new Seeded()

@@ -11,11 +11,11 @@ t.test(
   async (t) => {
     const { seed } = new Seeded()
     const report = await crash({
-      kills: 40,
+      kills: 20,
       seed,
       jobs: 1,
       pauseMs: 150,
-      killsPerRound: 40,
+      killsPerRound: 20,
       cycles: 2,
       troubles: serverTroubles,
       site: () => RedisSite.start('always', 'memory'),

@@ -260,12 +260,10 @@ export const sourceMutants: readonly SourceMutant[] = [
     name: 'the heartbeat stops on stop()',
     file: 'src/base-queue.ts',
     find: `      await this.#drain()
-      await this.#within(
-        relayed`,
+      await relayed`,
     replace: `      this.#keeper.stop()
       await this.#drain()
-      await this.#within(
-        relayed`,
+      await relayed`,
     oracles: ['calm', 'signals'],
     weather: 'calm',
   },
