@@ -136,9 +136,12 @@ function recent(at: number): number {
 
 /** Everything together would make millions: what few records have is looked at on some records, and by itself. */
 function isLookedAt(record: JobRecord): boolean {
-  const { incarnation, fingerprint, marks } = record.spec
-  if (marks !== undefined && (incarnation !== '1' || fingerprint !== '' || !isPlain(record))) return false
-  return record.state !== 'completed' || record.outbox === undefined || (incarnation === '1' && fingerprint === 'x')
+  const { incarnation, fingerprint, marks, maxAttempts } = record.spec
+  if (marks !== undefined && (incarnation !== '1' || fingerprint !== '' || maxAttempts === 1 || !isPlain(record))) {
+    return false
+  }
+  const few = incarnation === '1' && fingerprint === 'x' && record.spec.maxAttempts === 1
+  return record.state !== 'completed' || record.outbox === undefined || few
 }
 
 function isPlain(record: JobRecord): boolean {
