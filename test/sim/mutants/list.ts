@@ -20,6 +20,8 @@ export interface SourceMutant {
   /** The worlds to look in; default: all. */
   readonly weather?: Weather
   readonly tier?: Tier
+  /** The first seed, where what it takes is rare: near one that is known to have it. Default: 1. */
+  readonly from?: number
 }
 
 const machine = 'src/machine.ts'
@@ -221,6 +223,7 @@ export const sourceMutants: readonly SourceMutant[] = [
     find: `(full || this.#hinted)`,
     replace: `full`,
     oracles: ['promptness'],
+    from: 2_000,
     weather: 'calm',
     tier: 'memory',
   },

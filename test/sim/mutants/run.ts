@@ -64,11 +64,12 @@ const patienceMs = 60_000
 
 async function simulateIn(
   folder: string,
-  { weather, tier }: SourceMutant,
+  { weather, tier, from }: SourceMutant,
   seeds: number,
   ops: number,
 ): Promise<Omit<Verdict, 'mutant'>> {
   const args = ['test/sim/sim.js', '--seeds', `${seeds}`, '--ops', `${ops}`, '--json', '--violations', '1']
+  if (from !== undefined) args.push('--from', `${from}`)
   if (weather !== undefined) args.push('--weather', weather)
   if (tier !== undefined) args.push('--tier', tier)
   const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] })
