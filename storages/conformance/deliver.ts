@@ -281,7 +281,11 @@ export const deliverCases: readonly Case[] = [
       const hinted = async (what: string, act: (id: string) => Promise<unknown>, tells: (inMs: number) => boolean) => {
         await rig.until(`a hint of ${what} arrives`, async () => {
           // Hints may be lost: another try, but not before this one has had a chance.
-          if (round % 20 === 0) await act(`${what} ${round}`)
+          if (round % 20 === 0) {
+            // As a relay does: it has asked, and waits for more.
+            await collect(rig, other)
+            await act(`${what} ${round}`)
+          }
           round++
           return hints.some((hint) => hint.type === 'outbox' && tells(hint.inMs))
         })
