@@ -289,4 +289,37 @@ export const refreshCases: readonly Case[] = [
       }
     },
   },
+  {
+    name: 'refresh: the new result is the new one, be it empty, however large the old one, and whether that has ended meanwhile',
+    async run(rig) {
+      const [handle, other] = await rig.pair()
+      const olds: Record<string, Encoded> = {
+        small: 'old',
+        large: 'x'.repeat(Math.min(rig.traits.payloadBytesMax, 5_000)),
+      }
+      const news: Record<string, Encoded> = { 'empty text': '', 'no bytes': new Uint8Array(0), 'some text': 'new' }
+      for (const [old, oldResult] of Object.entries(olds)) {
+        for (const [fresh, newResult] of Object.entries(news)) {
+          for (const ended of [false, true]) {
+            for (const named of [true, false]) {
+              const id = `${fresh} after ${old}, ${ended ? 'ended' : 'good'}, ${named ? 'named' : 'due'}`
+              await finish(rig, handle, id, oldResult, ended ? rig.shortMs : longMs)
+              await ask(rig, handle, id, { refresh: true })
+              if (ended) await rig.wait(handle, rig.shortMs)
+              // Workers' claims may leave out what is kept; whoever settles then must not take that for a result.
+              const terms = { ...lease(rig), limit: 1, ...(named ? { ids: [id] } : {}) }
+              let job = (await handle.claim(terms)).jobs[0]
+              await rig.until(`${id} is leased`, async () => {
+                job ??= (await handle.claim(terms)).jobs[0]
+                return job !== undefined
+              })
+              assert.equal(await settleOne(handle, job!, complete(newResult, longMs)), 'settled')
+              assertEncoded((await expectState(other, id, 'completed')).result, newResult, id)
+              assertEncoded((await expectState(handle, id, 'completed')).result, newResult, id)
+            }
+          }
+        }
+      }
+    },
+  },
 ]

@@ -79,8 +79,8 @@ export class Payloads {
     if (result === null) return {}
     const end = endOfResult(record)
     const { resultKey } = from ?? {}
-    // The machine hands a result on as it is.
-    if (from !== null && resultKey !== undefined && resultOf(from.record) === result) {
+    // What is handed on keeps its item. Its value tells nothing: that of a row that was not filled in is '', and so may a new one be.
+    if (from !== null && resultKey !== undefined && !isNewResult(from.record, record)) {
       return { resultKey, resultUntil: await this.#keepResult(resultKey, from.resultUntil ?? 0, end) }
     }
     const changes = !isTerminal(record) || (record.state === 'completed' && record.outbox !== undefined)
@@ -172,6 +172,11 @@ export class Payloads {
     const end = Math.min(forgettableFrom(record) ?? 0, now() + 10 * 365.25 * 86_400_000)
     return Math.ceil(Math.max(now() + retentionMs, record.at + retentionMs, end) / 1000)
   }
+}
+
+/** Whether the result of `to` is that of the run which has just ended, rather than one that `from` has or keeps. */
+function isNewResult(from: JobRecord, to: JobRecord): boolean {
+  return to.state === 'completed' && to.missed === undefined && !isTerminal(from)
 }
 
 /** Until when a result can be read, ms. */
