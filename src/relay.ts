@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Clock, Timer } from './clock.ts'
+import type { Clock } from './clock.ts'
 import { decode, jsonSerde, toError } from './codec.ts'
 import type { Counters } from './counters.ts'
 import type { OutboxRow } from './effects.ts'
@@ -12,6 +12,7 @@ import { rowsFromText, rowsToText } from './effects.ts'
 import { LeaseLostError, StoppedError } from './errors.ts'
 import type { SafeEmitter } from './events.ts'
 import { limits } from './limits.ts'
+import { PollTimer } from './poll-timer.ts'
 import type { CompletedRecord } from './record.ts'
 import type { RetryPolicy } from './retry.ts'
 import type { Delivery, StorageHandle, StorageTraits } from './storage.ts'
@@ -71,8 +72,6 @@ export interface RelayParts<TResult> {
   readonly retry: RetryPolicy
 }
 
-/** How much longer each fruitless poll waits than the one before. */
-const pollGrowth = 1.5
 /** Share of the lease after which deliveries are cut off, so that what is left is told before the lease ends. */
 const deliverShare = 0.8
 /** The wait of a policy that gives up: an outbox is only given up when its time has ended. */
@@ -89,18 +88,15 @@ export class OutboxRelay<TResult> implements Relay {
   #idle = false
   #hinted = false
   #stopped = false
-  #pollMs: number
-  /** Ref'ed: a relay keeps its process alive, as a listening server does. */
-  #wake: Timer | null = null
-  #wakeAt = Number.POSITIVE_INFINITY
+  readonly #timer: PollTimer
   #onQuiet: (() => void)[] = []
   /** Of the deliveries under way. */
   readonly #controllers = new Set<AbortController>()
 
   constructor(parts: RelayParts<TResult>) {
     this.#parts = parts
-    this.#pollMs = parts.traits.pollMs.min
-    this.#wakeIn(parts.traits.pollMs.max)
+    this.#timer = new PollTimer(parts, () => this.#onWake())
+    this.#timer.wakeAtLast()
     this.#turn()
   }
 
@@ -108,7 +104,7 @@ export class OutboxRelay<TResult> implements Relay {
   hint(inMs: number): void {
     if (this.#stopped) return
     if (inMs > 0) {
-      this.#wakeIn(inMs)
+      this.#timer.wakeIn(inMs)
       return
     }
     this.#hinted = true
@@ -118,8 +114,7 @@ export class OutboxRelay<TResult> implements Relay {
 
   stop(): Promise<void> {
     this.#stopped = true
-    this.#wake?.clear()
-    this.#wake = null
+    this.#timer.clear()
     return new Promise((resolve) => {
       this.#onQuiet.push(resolve)
       this.#turn()
@@ -159,15 +154,16 @@ export class OutboxRelay<TResult> implements Relay {
       const { collected } = await (await handle()).deliver(ended, request)
       if (collected === null) return
       for (const record of collected.records) void this.#deliver(record, generation, sentAt)
-      if (collected.records.length > 0) this.#pollMs = this.#parts.traits.pollMs.min
+      if (collected.records.length > 0) this.#timer.found()
       if (collected.records.length >= limit || this.#hinted) return
       this.#idle = true
-      this.#wakeIn(Math.min(collected.nextInMs ?? Number.POSITIVE_INFINITY, this.#nextPollMs()))
+      if (!this.#stopped) this.#timer.poll(collected.nextInMs)
     } catch (error) {
       // What was delivered will be delivered again, unless the storage heard it: at least once is the promise.
-      if (!this.#stopped) onError(error)
+      if (this.#stopped) return
+      onError(error)
       this.#idle = true
-      this.#wakeIn(this.#nextPollMs())
+      this.#timer.poll(null)
     }
   }
 
@@ -257,29 +253,10 @@ export class OutboxRelay<TResult> implements Relay {
     return longestDelayMs
   }
 
-  #nextPollMs(): number {
-    const { traits, random } = this.#parts
-    const ms = this.#pollMs
-    this.#pollMs = Math.min(traits.pollMs.max, ms * pollGrowth)
-    // Relays that went idle together must not poll together for ever.
-    return ms * (0.5 + random())
-  }
-
-  #wakeIn(ms: number): void {
-    const { clock } = this.#parts
-    const at = clock.monotonic() + ms
-    if (this.#stopped || at >= this.#wakeAt) return
-    this.#wake?.clear()
-    this.#wakeAt = at
-    this.#wake = clock.timer(() => this.#onWake(), ms, true)
-  }
-
   #onWake(): void {
-    this.#wake = null
-    this.#wakeAt = Number.POSITIVE_INFINITY
     this.#idle = false
     // Whatever becomes of this turn, another follows.
-    this.#wakeIn(this.#parts.traits.pollMs.max)
+    this.#timer.wakeAtLast()
     this.#turn()
   }
 }

@@ -8,6 +8,7 @@ import type { Clock, Timer } from './clock.ts'
 import type { Claimer, Exchange } from './exchange.ts'
 import type { Lease, LeaseKeeper } from './leases.ts'
 import { limits } from './limits.ts'
+import { PollTimer } from './poll-timer.ts'
 import type { JobRecord } from './record.ts'
 import type { ClaimAnswer, ClaimRequest, StorageHandle, StorageTraits } from './storage.ts'
 import type { TokenSource } from './tokens.ts'
@@ -41,8 +42,6 @@ export interface WorkerParts<TPayload> {
   readonly onError: (error: unknown) => void
 }
 
-/** How much longer each fruitless poll waits than the one before. */
-const pollGrowth = 1.5
 const sweepSlice = 1_000
 const sweepSlicesMax = 100
 
@@ -55,15 +54,12 @@ export class Worker<TPayload> implements Claimer {
   #idle = false
   /** A hint came while a claim was under way, which may not have seen what the hint told of. */
   #hinted = false
-  #pollMs: number
-  /** Ref'ed: a started worker keeps its process alive, as a listening server does. */
-  #wake: Timer | null = null
-  #wakeAt = Number.POSITIVE_INFINITY
+  readonly #timer: PollTimer
   #sweepTimer: Timer | null = null
 
   constructor(parts: WorkerParts<TPayload>) {
     this.#parts = parts
-    this.#pollMs = parts.traits.pollMs.min
+    this.#timer = new PollTimer(parts, () => this.#onWake())
   }
 
   start(): void {
@@ -72,7 +68,7 @@ export class Worker<TPayload> implements Claimer {
     this.#parts.exchange.claimer = this
     this.#scheduleSweep()
     // Even when nothing can be asked for yet, the process must not end.
-    this.#wakeIn(this.#parts.traits.pollMs.max)
+    this.#timer.wakeAtLast()
     this.#parts.exchange.poke()
   }
 
@@ -90,9 +86,7 @@ export class Worker<TPayload> implements Claimer {
   stop(): void {
     this.#started = false
     this.#parts.exchange.claimer = null
-    this.#wake?.clear()
-    this.#wake = null
-    this.#wakeAt = Number.POSITIVE_INFINITY
+    this.#timer.clear()
     this.#sweepTimer?.clear()
     this.#sweepTimer = null
     this.#parts.executor.drain?.()
@@ -102,7 +96,7 @@ export class Worker<TPayload> implements Claimer {
   hint(inMs: number): void {
     if (!this.#started) return
     if (inMs > 0) {
-      this.#wakeIn(inMs)
+      this.#timer.wakeIn(inMs)
       return
     }
     this.#hinted = true
@@ -125,7 +119,7 @@ export class Worker<TPayload> implements Claimer {
   }
 
   receive(answer: ClaimAnswer, request: ClaimRequest, sentAt: number): void {
-    const { clock, executor, exchange, keeper, traits } = this.#parts
+    const { clock, executor, exchange, keeper } = this.#parts
     const now = clock.monotonic()
     for (const record of answer.exhausted) this.#parts.onExhausted(record)
     if (!this.#started) {
@@ -134,8 +128,8 @@ export class Worker<TPayload> implements Claimer {
       return
     }
     for (const record of answer.jobs) executor.take(keeper.add(record, sentAt, now), now)
-    if (answer.jobs.length > 0 || answer.exhausted.length > 0) this.#pollMs = traits.pollMs.min
-    if (this.#wake === null) this.#wakeIn(traits.pollMs.max)
+    if (answer.jobs.length > 0 || answer.exhausted.length > 0) this.#timer.found()
+    if (!this.#timer.armed) this.#timer.wakeAtLast()
     const full = answer.jobs.length >= request.limit
     if ((full || this.#hinted) && answer.heldForMs <= 0) {
       exchange.poke()
@@ -143,36 +137,14 @@ export class Worker<TPayload> implements Claimer {
     }
     this.#idle = true
     this.#parts.onIdle()
-    if (answer.heldForMs > 0) {
-      this.#wakeIn(answer.heldForMs)
-    } else {
-      this.#wakeIn(Math.min(answer.nextInMs ?? Number.POSITIVE_INFINITY, this.#nextPollMs()))
-    }
-  }
-
-  #nextPollMs(): number {
-    const { traits, random } = this.#parts
-    const ms = this.#pollMs
-    this.#pollMs = Math.min(traits.pollMs.max, ms * pollGrowth)
-    // Workers that went idle together must not poll together for ever.
-    return ms * (0.5 + random())
-  }
-
-  #wakeIn(ms: number): void {
-    const { clock } = this.#parts
-    const at = clock.monotonic() + ms
-    if (at >= this.#wakeAt) return
-    this.#wake?.clear()
-    this.#wakeAt = at
-    this.#wake = clock.timer(() => this.#onWake(), ms, true)
+    if (answer.heldForMs > 0) this.#timer.wakeIn(answer.heldForMs)
+    else this.#timer.poll(answer.nextInMs)
   }
 
   #onWake(): void {
-    this.#wake = null
-    this.#wakeAt = Number.POSITIVE_INFINITY
     this.#idle = false
     // Busy or paused: nothing will be asked for, and so nothing would arm the timer again.
-    if (this.#paused || this.#parts.executor.capacity() < 1) this.#wakeIn(this.#parts.traits.pollMs.max)
+    if (this.#paused || this.#parts.executor.capacity() < 1) this.#timer.wakeAtLast()
     this.#parts.exchange.poke()
   }
 

@@ -10,9 +10,6 @@ import { conformance } from '../../storages/conformance/index.ts'
  */
 export const longCases = /^(crossed|random|ids|sizes|namespaces|watch|stats|close|traits): /
 
-/** The cases that cross every state with every operation, one by one: for runs that differ from others only in how calls travel. */
-export const crossedCases = /^crossed: /
-
 /** Every case as a subtest; answers the summary, complete once the subtests have run. */
 export function runConformance(
   t: Test,

@@ -3,14 +3,13 @@
  * shows that it works behind. (The ```ts blocks, which need nothing more, are run by test/docs.)
  */
 
-import { spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import t from 'tap'
 import { projectedAttributes } from '../../storages/dynamodb/schema.ts'
+import { root, runSample, samplesOf, sourced } from '../support/samples.ts'
 import { LocalDynamoDB } from './support/server.ts'
 
-const root = resolve(import.meta.dirname, '../..')
 const guide = join(root, 'docs/guides/dynamodb.md')
 
 const server = await LocalDynamoDB.start()
@@ -101,45 +100,11 @@ const samples: readonly Sample[] = [
   },
 ]
 
-/** What an installed package would resolve, from source. */
-async function sourced(code: string): Promise<string> {
-  const { exports } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
-    exports: Record<string, { default: string }>
-  }
-  return code.replace(/from 'askonce([^']*)'/g, (_, subpath: string) => {
-    const target = exports[`.${subpath}`]!.default.replace('./dist/', '').replace(/\.js$/, '.ts')
-    return `from ${JSON.stringify(join(root, target))}`
-  })
-}
-
-function run(file: string): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const { TAP: _, ...inherited } = process.env
-  const env = {
-    ...inherited,
-    NODE_OPTIONS: '',
-    AWS_ENDPOINT_URL_DYNAMODB: server.endpoint,
-    AWS_REGION: 'us-east-1',
-    AWS_ACCESS_KEY_ID: 'none',
-    AWS_SECRET_ACCESS_KEY: 'none',
-  }
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ['--import', 'tsx', file], {
-      cwd: root,
-      env,
-      timeout: 120_000,
-      killSignal: 'SIGKILL',
-    })
-    let stdout = ''
-    let stderr = ''
-    child.stdout.on('data', (chunk) => {
-      stdout += chunk
-    })
-    child.stderr.on('data', (chunk) => {
-      stderr += chunk
-    })
-    child.on('error', reject)
-    child.on('close', (code) => resolve({ code, stdout, stderr }))
-  })
+const environment = {
+  AWS_ENDPOINT_URL_DYNAMODB: server.endpoint,
+  AWS_REGION: 'us-east-1',
+  AWS_ACCESS_KEY_ID: 'none',
+  AWS_SECRET_ACCESS_KEY: 'none',
 }
 
 t.test('samples of the guide', async (t) => {
@@ -147,7 +112,7 @@ t.test('samples of the guide', async (t) => {
   const folder = await mkdtemp(join(import.meta.dirname, '.samples-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const markdown = await readFile(guide, 'utf8')
-  const blocks = [...markdown.matchAll(/^```js\n([\s\S]*?)^```$/gm)].map(([, code]) => code!)
+  const blocks = samplesOf(markdown, 'js').map(({ code }) => code)
   t.equal(blocks.length, samples.length, 'each is known')
   for (const { begins, before, after, prints } of samples) {
     await t.test(begins.split('\n')[0]!, async (t) => {
@@ -156,7 +121,7 @@ t.test('samples of the guide', async (t) => {
       const print = 'const print = (value) => console.log(JSON.stringify(value))'
       const file = join(folder, `${samples.findIndex((sample) => sample.begins === begins)}.mjs`)
       await writeFile(file, await sourced(`${before}\n${print}\n${block}\n${after}\n`))
-      const { code, stdout, stderr } = await run(file)
+      const { code, stdout, stderr } = await runSample(file, environment)
       t.equal(code, 0, `exits by itself with 0 ${stderr}`)
       if (code === 0) t.same(JSON.parse(stdout), prints)
     })

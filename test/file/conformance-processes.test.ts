@@ -2,7 +2,7 @@ import t from 'tap'
 import type { Storage } from '../../src/storage.ts'
 import type { CreatedStorage } from '../../storages/conformance/index.ts'
 import type { FileStorage } from '../../storages/file/index.ts'
-import { crossedCases, runConformance } from '../conformance/run.ts'
+import { runConformance } from '../conformance/run.ts'
 import { Processes } from './support/spread.ts'
 import { tempFolder } from './support/temp.ts'
 
@@ -23,6 +23,6 @@ t.test('File, real time, each call in the next of three processes', { timeout: 3
     },
     random: { runs: 4, commands: 200 },
   }
-  const summary = runConformance(t, options, crossedCases)
+  const summary = runConformance(t, options)
   t.ok(summary.cases.length > 100)
 })

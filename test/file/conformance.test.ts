@@ -3,7 +3,7 @@ import type { CreatedStorage } from '../../storages/conformance/index.ts'
 import { VirtualClock } from '../../storages/conformance/index.ts'
 import type { FileStorageOptions } from '../../storages/file/index.ts'
 import { FileStorage } from '../../storages/file/index.ts'
-import { crossedCases, runConformance } from '../conformance/run.ts'
+import { runConformance } from '../conformance/run.ts'
 import { tempFolder } from './support/temp.ts'
 
 function options(settings: Omit<FileStorageOptions, 'basePath'>) {
@@ -32,5 +32,5 @@ t.test('File, virtual clock, fsync, compacted as often as can be', async (t) => 
 })
 
 t.test('File, real time', async (t) => {
-  runConformance(t, options({ durability: 'os' }), crossedCases)
+  runConformance(t, options({ durability: 'os' }))
 })

@@ -84,7 +84,7 @@ for (const durability of ['fsync', 'os'] as const) {
 t.test('a crash during the recovery from a crash', async (t) => {
   const random = new Seeded()
   const calls = await callsOf('fsync')
-  for (let round = 0; round < 75; round++) {
+  for (let round = 0; round < 150; round++) {
     const { path, remove } = tempFolder(true)
     const clock = new VirtualClock()
     const settings = { basePath: path, durability: 'fsync', compactionSlackBytes: slack, clock } as const
@@ -112,7 +112,7 @@ t.test('a crash during the recovery from a crash', async (t) => {
 t.test('fsync: the power goes at any moment', async (t) => {
   const random = new Seeded()
   const calls = await callsOf('fsync')
-  for (let round = 0; round < 150; round++) {
+  for (let round = 0; round < 300; round++) {
     const { path, remove } = tempFolder(true)
     const keep = tempFolder(true)
     const clock = new VirtualClock()

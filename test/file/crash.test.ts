@@ -3,15 +3,15 @@ import { crash, reportLine } from '../support/fleet/crash.ts'
 import { FileSite } from '../support/fleet/sites.ts'
 import { Seeded } from '../support/seeded.ts'
 
-t.test('kills lose nothing and settle nothing twice', { timeout: 240_000 }, async (t) => {
+t.test('fifty kills lose nothing and settle nothing twice', { timeout: 240_000 }, async (t) => {
   const { seed } = new Seeded()
   const site = async () => new FileSite('os', 'memory')
   const report = await crash({
-    kills: 25,
+    kills: 50,
     seed,
     jobs: 1,
     pauseMs: 150,
-    killsPerRound: 25,
+    killsPerRound: 50,
     cycles: 0,
     troubles: [],
     site,

@@ -1,7 +1,7 @@
 /** Fetch handlers on real servers: `node:http` over sockets, Express, Fastify, Hono. */
 
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type RequestListener, request as send } from 'node:http'
+import { type IncomingMessage, request as send } from 'node:http'
 import http2 from 'node:http2'
 import { type AddressInfo, connect } from 'node:net'
 import express from 'express'
@@ -20,18 +20,7 @@ import {
 } from '../../src/http/index.ts'
 import { Queue } from '../../src/queue.ts'
 import { gate } from '../support/queue-rig.ts'
-import { counted, ManualUpstream, outcome, seen } from './support/rig.ts'
-
-/** Listens on a free port; answers the origin. */
-async function listen(t: Test, listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
+import { counted, listen, ManualUpstream, outcome, seen } from './support/rig.ts'
 
 /** A handler that echoes bodies, each key once. */
 function echo(t: Test, more: Partial<Parameters<typeof idempotent>[1]> = {}): IdempotentHandler {

@@ -1,13 +1,13 @@
 /** Handlers that get a request late: its client has gone, or something else has read its body. On real sockets. */
 
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import http2 from 'node:http2'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import {
   type FetchHandler,
   idempotent,
@@ -18,17 +18,7 @@ import {
 } from '../../src/http/index.ts'
 import { Queue } from '../../src/queue.ts'
 import { gate } from '../support/queue-rig.ts'
-import { outcome, seen } from './support/rig.ts'
-
-async function listen(t: Test, listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
+import { listen, outcome, seen } from './support/rig.ts'
 
 /** Reads the whole body, as `idempotent` does first of all. */
 function reader(): { readonly handle: FetchHandler; begun: number; ended: number } {

@@ -10,5 +10,5 @@ t.test('the conformance suite on a Cluster of three', { skip, timeout: 300_000 }
     client.disconnect()
     await cluster.dispose()
   })
-  suite(t, { storage: () => ({ client }), randomRuns: 1, crossedUnlessLong: true })
+  suite(t, { storage: () => ({ client }), randomRuns: 1 })
 })

@@ -17,7 +17,6 @@ t.test(
       storage: () => ({ client }),
       prefix: 'odd {prefix} of: 100% * ü\n',
       randomRuns: 1,
-      crossedUnlessLong: true,
     })
   },
 )

@@ -10,5 +10,5 @@ t.test('the conformance suite on a Cluster of three, in five partitions', { skip
     client.disconnect()
     await cluster.dispose()
   })
-  suite(t, { storage: () => ({ client, partitions: 5 }), randomRuns: 1, crossedUnlessLong: true })
+  suite(t, { storage: () => ({ client, partitions: 5 }), randomRuns: 1 })
 })

@@ -11,11 +11,11 @@ t.test(
   async (t) => {
     const { seed } = new Seeded()
     const report = await crash({
-      kills: 20,
+      kills: 40,
       seed,
       jobs: 1,
       pauseMs: 150,
-      killsPerRound: 20,
+      killsPerRound: 40,
       cycles: 2,
       troubles: serverTroubles,
       site: () => RedisSite.start('always', 'memory'),

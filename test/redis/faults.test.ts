@@ -34,7 +34,7 @@ async function untilDone<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call()
     } catch (error) {
-      if (tries > 50) throw error
+      if (tries > 50 || !(error instanceof StorageError) || !error.retryable) throw error
     }
   }
 }

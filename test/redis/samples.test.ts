@@ -3,20 +3,15 @@
  * follows, that is what it must print.
  */
 
-import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
-import { promisify } from 'node:util'
+import { join } from 'node:path'
 import t from 'tap'
 import { RedisServer } from '../support/redis-server.ts'
+import { root, runSample, samplesOf, sourced } from '../support/samples.ts'
 import { skip } from './suite.ts'
 
-const root = resolve(import.meta.dirname, '../..')
 const guide = 'docs/guides/redis.md'
-const sources: Readonly<Record<string, string>> = {
-  askonce: join(root, 'src/index.ts'),
-  'askonce/redis': join(root, 'storages/redis/index.ts'),
-}
+const named = 'redis://127.0.0.1:6379'
 
 t.test('samples of the guide', { skip }, async (t) => {
   const server = await RedisServer.start()
@@ -25,29 +20,17 @@ t.test('samples of the guide', { skip }, async (t) => {
     await rm(folder, { recursive: true, force: true })
     await server.dispose()
   })
-  const markdown = await readFile(join(root, guide), 'utf8')
-  let count = 0
-  for (const match of markdown.matchAll(/^```js\n([\s\S]*?)^```\n(?:\s*```text\n([\s\S]*?)^```$)?/gm)) {
-    const line = markdown.slice(0, match.index).split('\n').length
-    const [, code, output] = match as unknown as [string, string, string | undefined]
-    count++
+  const samples = samplesOf(await readFile(join(root, guide), 'utf8'), 'js')
+  for (const { line, code, output } of samples) {
     await t.test(`${guide}:${line}`, async (t) => {
-      t.ok(code.includes('redis://127.0.0.1:6379'), 'names the server that is replaced')
-      const text = code
-        .replaceAll('redis://127.0.0.1:6379', server.url)
-        .replace(/from '(askonce[^']*)'/g, (_, name: string) => `from ${JSON.stringify(sources[name] ?? name)}`)
+      t.ok(code.includes(named), 'names the server that is replaced')
       const file = join(folder, `line-${line}.mjs`)
-      await writeFile(file, text)
-      const { TAP: _, ...env } = process.env
-      const ran = await promisify(execFile)(process.execPath, ['--import', 'tsx', file], {
-        cwd: root,
-        env: { ...env, NODE_OPTIONS: '' },
-        timeout: 60_000,
-        killSignal: 'SIGKILL',
-      })
+      await writeFile(file, await sourced(code.replaceAll(named, server.url)))
+      const ran = await runSample(file)
+      t.equal(ran.code, 0, 'exits by itself with 0')
       t.equal(ran.stderr, '')
-      if (output !== undefined) t.equal(ran.stdout, output, 'prints what the page shows')
+      if (output !== null) t.equal(ran.stdout, output, 'prints what the page shows')
     })
   }
-  t.ok(count > 0)
+  t.ok(samples.length > 0)
 })

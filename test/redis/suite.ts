@@ -21,17 +21,11 @@ export interface SuiteOptions {
   readonly prefix?: string
   readonly advance?: (ms: number) => void
   readonly randomRuns?: number
-  /**
-   * Whether the crossed cases, a third of the run, wait for ASKONCE_LONG: for what differs from another run in nothing that they
-   * look at.
-   */
-  readonly crossedUnlessLong?: boolean
 }
 
 /** Registers the suite's cases. */
 export function suite(t: Test, options: SuiteOptions): void {
-  const { prefix = 'case ', advance, randomRuns, crossedUnlessLong = false } = options
-  const leaveOut = crossedUnlessLong && process.env['ASKONCE_LONG'] === undefined
+  const { prefix = 'case ', advance, randomRuns } = options
   const prefixes = new WeakMap<object, string>()
   let count = 0
   const make = (keyPrefix: string) => {
@@ -41,7 +35,7 @@ export function suite(t: Test, options: SuiteOptions): void {
   }
   const { cases } = conformance({
     test: (name, run) =>
-      t.test(name, { skip: leaveOut && name.startsWith('crossed: ') && 'runs with ASKONCE_LONG=1' }, async (t) => {
+      t.test(name, async (t) => {
         await run()
         t.pass('holds')
       }),

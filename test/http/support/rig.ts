@@ -2,6 +2,9 @@
  * What the HTTP tests begin with: a queue on Memory in virtual time, an upstream that answers when it is told to, and requests.
  */
 
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import {
   type HttpCounters,
@@ -136,4 +139,15 @@ export async function until(isSo: () => boolean): Promise<void> {
     await settle(1)
   }
   await settle(5)
+}
+
+/** Serves on a free port until the test ends; answers the origin. */
+export async function listen(t: Test, listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }

@@ -210,11 +210,11 @@ export const sourceMutants: readonly SourceMutant[] = [
   },
   {
     name: 'the worker trusts wake-ups alone',
-    file: 'src/worker.ts',
+    file: 'src/poll-timer.ts',
     find: `    const at = clock.monotonic() + ms
-    if (at >= this.#wakeAt) return`,
+    if (at >= this.#at) return`,
     replace: `    const at = clock.monotonic() + ms
-    if (at >= this.#wakeAt || ms > 0) return`,
+    if (at >= this.#at || ms > 0) return`,
     oracles: ['liveness', 'promptness'],
   },
   {
