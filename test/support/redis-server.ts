@@ -7,11 +7,12 @@
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { accessSync, constants, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { onPath } from './program.ts'
 import { call, type Reply } from './redis-call.ts'
 
 /** Written into the name of tests that had to be left out; the test command counts them by it. */
@@ -38,20 +39,7 @@ export interface RedisServerOptions {
 export function redisServerPath(): string | null {
   const named = process.env['ASKONCE_REDIS_SERVER']
   if (named) return named
-  return onPath('redis-server') ?? onPath('valkey-server')
-}
-
-function onPath(name: string): string | null {
-  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
-    const path = join(folder, name)
-    try {
-      accessSync(path, constants.X_OK)
-      return path
-    } catch {
-      // Look on.
-    }
-  }
-  return null
+  return onPath('redis-server', 'valkey-server')
 }
 
 /** The version of the program, as [major, minor]. */
