@@ -23,6 +23,7 @@ NAME: memory, file, file-fsync, file-os, redis, dynamodb. Default: all.
   --json FILE      write the figures
   --out DIR        write DIR/benchmarks.md, its pictures, and the figures, in DIR/benchmarks/
   --compare FILE   tell what moved beyond noise against the figures in FILE; status 1 if anything got worse
+  --profile DIR    profile askonce instead of measuring: DIR gets .cpuprofile and .heapprofile files, summaries are printed
   --render FILE    run nothing: make the page of the figures in FILE (--out DIR; default: docs)
   --details        of one of memory, file, redis, dynamodb: its own report and nothing else; further options are the report's
   --help
@@ -47,6 +48,7 @@ export interface RunCommand {
   readonly json: string | null
   readonly out: string | null
   readonly compare: string | null
+  readonly profile: string | null
   /** The report that follows. */
   readonly report: ReportName | null
 }
@@ -57,6 +59,7 @@ const options = {
   json: { type: 'string' },
   out: { type: 'string' },
   compare: { type: 'string' },
+  profile: { type: 'string' },
   render: { type: 'string' },
   details: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
@@ -92,15 +95,20 @@ export function commandOf(argv: readonly string[], scenarios: readonly string[],
     if (values.details) throw new Error(`--details needs one of ${reportNames.join(', ')} before it`)
     const unknown = values.scenario?.find((name) => !scenarios.includes(name))
     if (unknown !== undefined) throw new Error(`no scenario '${unknown}'; there are ${scenarios.join(', ')}`)
-    const plain = values.scenario === undefined && !values.quick && !values.json && !values.out && !values.compare
+    const { scenario, quick, json, out, compare, profile } = values
+    if (profile !== undefined && (json ?? out ?? compare) !== undefined) {
+      throw new Error('--profile goes without --json, --out and --compare: what is being watched is slower')
+    }
+    const plain = scenario === undefined && !quick && !json && !out && !compare && !profile
     return {
       kind: 'run',
       backends: namedBackends(positionals),
-      scenarios: values.scenario ?? [],
-      quick: values.quick,
-      json: at(values.json),
-      out: at(values.out),
-      compare: at(values.compare),
+      scenarios: scenario ?? [],
+      quick,
+      json: at(json),
+      out: at(out),
+      compare: at(compare),
+      profile: at(profile),
       report: plain && positionals.length === 1 && isReport(positionals[0]) ? positionals[0] : null,
     }
   } catch (error) {

@@ -32,12 +32,18 @@ async function runAll(command: RunCommand, argv: readonly string[]): Promise<voi
   const { run } = await import('./run/runner.ts')
   const chosen = scenarios.filter(({ name }) => command.scenarios.length === 0 || command.scenarios.includes(name))
   const results = await run({
+    profile: command.profile,
     scenarios: chosen,
     backends: command.backends,
     quick: command.quick,
     arguments: argv,
     progress: (line) => console.error(`# ${line}`),
   })
+  if (command.profile !== null) {
+    const { summaries } = await import('./profile/summary.ts')
+    for (const text of summaries(results, command.profile)) console.log(`\n${text}`)
+    return
+  }
   console.log(resultsText(results, chosen))
   if (command.json !== null) writeResults(command.json, results)
   if (command.out !== null) await render(results, command.out)

@@ -7,6 +7,7 @@
 
 import type { BackendName, Site, SystemName } from '../backends/backend.ts'
 import { backendOf } from '../backends/index.ts'
+import { type Recording, recorded } from '../profile/recorder.ts'
 import type { Figures } from '../results/metrics.ts'
 import { scenarios } from '../scenarios/index.ts'
 import type { Trial } from '../scenarios/scenario.ts'
@@ -19,6 +20,8 @@ export interface Order {
   readonly system: string
   readonly jobs: number
   readonly quick: boolean
+  /** Record what is measured: the figures are of no use then. */
+  readonly recording?: Recording
 }
 
 /** Makes one measurement on a running site. */
@@ -28,7 +31,7 @@ export async function measure(backendName: BackendName, site: Site, order: Order
     ?.cases(order.quick)
     .find(({ name }) => name === order.case)
   if (one === undefined) throw new Error(`no case ${order.case} of ${order.scenario}`)
-  const { system, jobs, quick } = order
+  const { system, jobs, quick, recording } = order
   const trial: Trial = {
     backend: await backendOf(backendName),
     site,
@@ -36,6 +39,7 @@ export async function measure(backendName: BackendName, site: Site, order: Order
     jobs,
     quick,
     open: () => site.open(system as SystemName),
+    watch: (work) => (recording === undefined ? work() : recorded(recording, work)),
   }
   return one.measure(trial)
 }

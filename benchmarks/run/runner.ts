@@ -9,6 +9,7 @@ import { readFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import type { Backend, BackendName } from '../backends/backend.ts'
 import { backendOf } from '../backends/index.ts'
+import { profileFile, recordings } from '../profile/files.ts'
 import type { Figures, MetricName } from '../results/metrics.ts'
 import type { Omission, Results, RunBackend, Series } from '../results/results.ts'
 import type { Case, Scenario } from '../scenarios/scenario.ts'
@@ -20,6 +21,8 @@ export interface Plan {
   readonly backends: readonly BackendName[]
   readonly quick: boolean
   readonly arguments: readonly string[]
+  /** Folder for profiles of askonce, which are made instead of measuring; null to measure. */
+  readonly profile: string | null
   /** Told what is going on. */
   readonly progress: (line: string) => void
 }
@@ -148,16 +151,22 @@ class ScenarioRun {
       if (this.#hosts.get(name) === undefined) continue
       const backend: Backend = await backendOf(name)
       const reason = this.#scenario.leftOut?.(backend, one) ?? null
-      const systems = this.#scenario.systems?.(name, this.#plan.quick) ?? ['bare', 'askonce']
+      const systems = this.#systems(name)
       if (reason !== null) this.#omit(one.name, name, 'all', reason)
       else lanes.push(...systems.map((system) => new Lane(name, system)))
     }
     return lanes
   }
 
+  #systems(backend: BackendName): readonly string[] {
+    const systems = this.#scenario.systems?.(backend, this.#plan.quick) ?? ['bare', 'askonce']
+    return this.#plan.profile === null ? systems : systems.filter((system) => system === 'askonce')
+  }
+
   async run(one: Case): Promise<void> {
-    const { rounds: usual, lastsMs } = settings[this.#plan.quick ? 'quick' : 'full']
-    const rounds = Math.min(usual, one.rounds ?? usual)
+    const { profile, quick } = this.#plan
+    const { rounds: usual, lastsMs } = settings[quick ? 'quick' : 'full']
+    const rounds = profile === null ? Math.min(usual, one.rounds ?? usual) : recordings.length
     const lanes = await this.#lanes(one)
     const begun = performance.now()
     if (one.size === 'tried') for (const lane of lanes) await this.#tryOut(one, lane, lastsMs)
@@ -165,7 +174,7 @@ class ScenarioRun {
       // Every other round the other way round: who comes after whom should not matter.
       const turns = round % 2 === 0 ? lanes : lanes.toReversed()
       for (const group of one.together === true ? oneOfEach(turns) : turns.map((lane) => [lane])) {
-        await Promise.all(group.map((lane) => this.#round(one, lane)))
+        await Promise.all(group.map((lane) => this.#round(one, lane, round)))
       }
     }
     for (const lane of lanes) this.#keep(one, lane)
@@ -173,8 +182,15 @@ class ScenarioRun {
     this.#plan.progress(`${this.#scenario.name}, ${one.name}: ${seconds} s`)
   }
 
-  async #round(one: Case, lane: Lane): Promise<void> {
-    const figures = await this.#measure(one, lane)
+  async #round(one: Case, lane: Lane, round: number): Promise<void> {
+    const { profile } = this.#plan
+    const { name } = this.#scenario
+    const kind = recordings[round]
+    const asked =
+      profile === null || kind === undefined
+        ? {}
+        : { recording: { kind, file: profileFile(profile, name, one.name, lane.backend, kind) } }
+    const figures = await this.#measure(one, lane, asked)
     if (figures !== null) lane.rounds.push(figures)
   }
 
@@ -193,12 +209,12 @@ class ScenarioRun {
   }
 
   /** Null once the lane has failed: it is not tried again. */
-  async #measure(one: Case, lane: Lane): Promise<Figures | null> {
+  async #measure(one: Case, lane: Lane, more: Partial<Order> = {}): Promise<Figures | null> {
     if (lane.failure !== null) return null
     const { quick } = this.#plan
     const { timeoutMs } = settings[quick ? 'quick' : 'full']
     const { system, jobs } = lane
-    const order: Order = { scenario: this.#scenario.name, case: one.name, system, jobs, quick }
+    const order: Order = { scenario: this.#scenario.name, case: one.name, system, jobs, quick, ...more }
     try {
       const host = this.#hosts.get(lane.backend)
       if (host === undefined) throw new Error('its process ended before')

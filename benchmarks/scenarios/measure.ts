@@ -5,7 +5,7 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Session, Site } from '../backends/backend.ts'
+import type { Session } from '../backends/backend.ts'
 import type { Figures } from '../results/metrics.ts'
 import type { Trial } from './scenario.ts'
 
@@ -39,12 +39,12 @@ export function latencies(times: Float64Array): Figures {
 }
 
 /** Does `work`, which is `count` jobs: their rate, processor time and calls. */
-async function timed(site: Site, count: number, work: () => Promise<unknown>): Promise<Figures> {
+async function timed({ site, watch }: Trial, count: number, work: () => Promise<unknown>): Promise<Figures> {
   globalThis.gc?.()
   const before = await site.spent()
   const cpuBefore = process.cpuUsage()
   const begun = performance.now()
-  await work()
+  await watch(work)
   const seconds = (performance.now() - begun) / 1_000
   const { user, system } = process.cpuUsage(cpuBefore)
   const after = await site.spent()
@@ -61,11 +61,10 @@ export async function timedPool(
   inFlight: number,
   job: (index: number) => Promise<unknown>,
 ): Promise<Figures> {
-  const { site } = trial
   // Fewer would not be that many in flight.
   const jobs = Math.max(trial.jobs, inFlight * 2)
   const times: Float64Array[] = []
-  const figures = await timed(site, jobs, async () => {
+  const figures = await timed(trial, jobs, async () => {
     times.push(await pool(jobs, inFlight, job))
   })
   return { ...figures, ...latencies(times[0] as Float64Array) }
@@ -120,7 +119,7 @@ export async function processed(
   if (warm > 0) await started
   const before = session.completed()
   let left = 0
-  const figures = await timed(trial.site, 1, async () => {
+  const figures = await timed(trial, 1, async () => {
     await until(() => session.completed() - before >= count)
     left = session.completed() - before
   })

@@ -19,6 +19,8 @@ export interface Trial {
   readonly quick: boolean
   /** A session of the system on an empty place. The case closes it. */
   open(): Promise<Session>
+  /** Runs what is measured, the part between the clock's two readings; records it, where that is asked for. */
+  watch(work: () => Promise<unknown>): Promise<unknown>
 }
 
 export interface Case {
