@@ -13,6 +13,7 @@ t.test('nothing given: everything', async (t) => {
     json: null,
     out: null,
     compare: null,
+    profile: null,
     report: null,
   })
 })
@@ -51,6 +52,11 @@ t.test('files are meant from where the user is', async (t) => {
   })
   t.same(of('--render', 'a.json'), { kind: 'render', file: '/home/me/a.json', out: '/home/me/docs' })
   t.match(of('--render', 'a.json', '--out', 'x'), { out: '/home/me/x' })
+})
+
+t.test('a profile is no measurement, and is not kept or compared as one', async (t) => {
+  t.match(of('redis', '--profile', 'p'), { kind: 'run', profile: '/home/me/p', report: null })
+  t.match(of('--profile', 'p', '--json', 'a.json'), { kind: 'wrong', message: /--profile goes without --json/ })
 })
 
 t.test('what is not known is told', async (t) => {
