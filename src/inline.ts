@@ -19,7 +19,8 @@ import type { Settings } from './settings.ts'
 import { guardFunction, guardSignal, guardWait } from './settings.ts'
 import type { EnqueueAnswer, EnqueueItem } from './storage.ts'
 import type { TokenSource } from './tokens.ts'
-import type { Wait, Waiter } from './waiter.ts'
+import type { Wait } from './wait.ts'
+import type { Waiter } from './waiter.ts'
 
 const undelivered =
   'the job can’t be refreshed yet: rows of its outbox are still to be delivered. Have a relay running, and repeat the call later'
@@ -59,7 +60,7 @@ export class Asker<TPayload, TResult> {
     const item = this.#producer.item(id, payload, options, null, true)
     const wait = this.#open('enqueueAndWait', item, options, false)
     try {
-      const { record, outcome } = await Promise.race([this.#ask(item), wait.failed.promise])
+      const { record, outcome } = await wait.orFail(this.#ask(item))
       const answered = this.#answeredBy(record, item)
       if (outcome === 'exists') options.onDuplicate?.(answered ? 'completed' : record.state)
       if (answered || isTerminal(record)) return this.#answer(record)
@@ -180,7 +181,7 @@ export class Asker<TPayload, TResult> {
         this.#onAnswered = []
         for (const resolve of waiting) resolve()
       })
-    return Promise.race([answer, wait.failed.promise]).catch((error: unknown) => {
+    return wait.orFail(answer).catch((error: unknown) => {
       givenUp = true
       throw error
     })
@@ -205,7 +206,7 @@ export class Asker<TPayload, TResult> {
         lease.onEnd = resolve
         if (this.#attempts.prepare(lease, now)) this.#attempts.begin(lease, handler)
       })
-      return await Promise.race([ended, wait.failed.promise])
+      return await wait.orFail(ended)
     } finally {
       wait.running = false
     }

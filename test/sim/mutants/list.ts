@@ -203,8 +203,8 @@ export const sourceMutants: readonly SourceMutant[] = [
   },
   {
     name: 'the waiter believes a poll that began before its wait',
-    file: 'src/waiter.ts',
-    find: ` || poll <= this.#since) return`,
+    file: 'src/wait.ts',
+    find: ` || look <= this.#since) return`,
     replace: `) return`,
     oracles: ['answers'],
   },
