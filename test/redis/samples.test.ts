@@ -3,11 +3,11 @@
  * follows, that is what it must print.
  */
 
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { RedisServer } from '../support/redis-server.ts'
-import { root, runSample, samplesOf, sourced } from '../support/samples.ts'
+import { root, SampleRunner, samplesOf } from '../support/samples.ts'
 import { skip } from './suite.ts'
 
 const guide = 'docs/guides/redis.md'
@@ -15,18 +15,16 @@ const named = 'redis://127.0.0.1:6379'
 
 t.test('samples of the guide', { skip }, async (t) => {
   const server = await RedisServer.start()
-  const folder = await mkdtemp(join(root, 'test/redis/.samples-'))
+  const runner = new SampleRunner()
   t.teardown(async () => {
-    await rm(folder, { recursive: true, force: true })
+    runner.end()
     await server.dispose()
   })
   const samples = samplesOf(await readFile(join(root, guide), 'utf8'), 'js')
   for (const { line, code, output } of samples) {
     await t.test(`${guide}:${line}`, async (t) => {
       t.ok(code.includes(named), 'names the server that is replaced')
-      const file = join(folder, `line-${line}.mjs`)
-      await writeFile(file, await sourced(code.replaceAll(named, server.url)))
-      const ran = await runSample(file)
+      const ran = await runner.run(code.replaceAll(named, server.url))
       t.equal(ran.code, 0, 'exits by itself with 0')
       t.equal(ran.stderr, '')
       if (output !== null) t.equal(ran.stdout, output, 'prints what the page shows')

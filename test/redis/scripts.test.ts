@@ -52,8 +52,8 @@ t.test('each script opens with its KEYS and ARGV and has at most 40 lines of its
 t.test('each part has a sentence that says what it is', async (t) => {
   for (const file of await readdir(join(folder, 'parts'))) {
     const source = await readFile(join(folder, 'parts', file), 'utf8')
-    const parts = source.match(/^(?:export )?const \w+ = part\(/gm) ?? []
-    const told = source.match(/\.? \*\/\n(?:export )?const \w+ = part\(/g) ?? []
+    const parts = source.match(/^(?:export )?const \w+ = (?:lazily\(\s*)?part\(/gm) ?? []
+    const told = source.match(/\.? \*\/\n(?:export )?const \w+ = (?:lazily\(\s*)?part\(/g) ?? []
     t.ok(parts.length > 0, file)
     t.equal(told.length, parts.length, `${file}: all ${parts.length} parts are told of`)
   }

@@ -1,5 +1,6 @@
 import { script } from './part.ts'
 import { collecting, delivering } from './parts/delivering.ts'
+import { listening } from './parts/posting.ts'
 
 export const deliver = script('deliver', {
   header: `
@@ -9,7 +10,7 @@ export const deliver = script('deliver', {
 -- Answers: now; a letter each (d delivered, x stale); of the wish: ms to the next outbox or -1; how many; id and record each,
 --   without results; then what the caller is told
 `,
-  uses: [delivering, collecting],
+  uses: [delivering, collecting, listening],
   body: /* lua */ `
 -- a write that needs no memory comes first: Redis then lets the others pass even at maxmemory
 call('DEL', KEYS[1])

@@ -1,6 +1,7 @@
 import { lazily, script } from './part.ts'
 import { claiming } from './parts/claiming.ts'
 import { judging } from './parts/judging.ts'
+import { announcing } from './parts/telling.ts'
 
 const always = [judging]
 
@@ -13,7 +14,7 @@ export const settle = script('settle', {
 --   claim's from its 3 on
 -- Answers: now; a letter each (s settled, x stale); the claim's from its ms held on; then what the caller is told
 `,
-  uses: [...always, lazily(claiming, always)],
+  uses: [...always, announcing, lazily(claiming, always)],
   body: /* lua */ `
 -- a write that needs no memory comes first: Redis then lets the others pass even at maxmemory
 call('DEL', KEYS[1])

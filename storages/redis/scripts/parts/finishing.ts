@@ -1,13 +1,13 @@
-import { part } from '../part.ts'
+import { lazily, part } from '../part.ts'
 import { inlining } from './inlining.ts'
 import { living } from './layout.ts'
-import { posting } from './posting.ts'
+import { post } from './posting.ts'
 import { telling } from './telling.ts'
 
 /** Ending a record: it lives on until `at`, or until its outbox (if any) is given up. Answers the record. */
 const finishing = part(
   'finishing',
-  [living, inlining, telling, posting],
+  [living, inlining, telling, post],
   /* lua */ `
 local function finish(id, v, state, attempts, gen, at, body, box)
   local a, b, c = parts(v)
@@ -28,10 +28,11 @@ end
  * Ending a record without a result: a result that is kept comes back, with the reason (e error, x exhausted, c cancelled);
  * without one it is `state`, or nothing is done if that is nil. `lengths`: of the error.
  */
-export const missing = part(
-  'missing',
-  [finishing],
-  /* lua */ `
+export const missing = lazily(
+  part(
+    'miss',
+    [finishing],
+    /* lua */ `
 local function miss(id, v, state, gen, ttl, reason, lengths, error)
   local attempts, kept = sub(v, 29, 35), byte(v, 28) > 49 and call('GET', base .. 'k:' .. id)
   local good = kept and tonumber(sub(kept, 1, 13)) or 0
@@ -41,4 +42,6 @@ local function miss(id, v, state, gen, ttl, reason, lengths, error)
   return state and finish(id, v, state, attempts, gen, now + ttl, now .. error)
 end
 `,
+  ),
+  [finishing],
 )

@@ -25,9 +25,7 @@ local function verdict(id, key, v, kind, gen, ms, body)
     postedSome = true
     return finish(id, v, 'C', attempts, gen, now + ms, now .. sub(body, from), box)
   end
-  if kind == 'q' then return release(id, key, v, tonumber(ms)) end
-  local last = attempts >= sub(v, 36, 42)
-  if kind == 'f' and not last then return fail(id, key, v, tonumber(ms), body) end
+  if kind == 'q' or (kind == 'f' and attempts < sub(v, 36, 42)) then return back(kind, id, key, v, tonumber(ms), body) end
   local ttl = kind == 'f' and failureTTL(v) or ms
   miss(id, v, 'X', gen, ttl, 'e', sub(body, 1, 9) .. fmt('%09d', #body - 9), sub(body, 10))
 end

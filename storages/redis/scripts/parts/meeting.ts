@@ -1,8 +1,8 @@
 import { lazily, part } from '../part.ts'
-import { missing } from './finishing.ts'
 import { layout } from './layout.ts'
 import { leasing } from './leasing.ts'
 import { queueing } from './queueing.ts'
+import { holding } from './telling.ts'
 import { handing, viewing } from './viewing.ts'
 
 /** An inline record that somebody counts on without running it: workers must see it, should its runner die. */
@@ -74,7 +74,7 @@ end
  */
 export const meeting = part(
   'meeting',
-  [viewing, handing, lazily(joining, [viewing, queueing, missing])],
+  [viewing, handing, queueing, lazily(joining, [viewing, queueing, holding])],
   /* lua */ `
 -- generation, incarnation and fingerprint of a record that was not made, a newline behind one and on both sides of the other
 local function offered(rest)

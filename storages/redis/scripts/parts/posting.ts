@@ -1,4 +1,4 @@
-import { part } from '../part.ts'
+import { lazily, part } from '../part.ts'
 import { frame } from './frame.ts'
 import { telling } from './telling.ts'
 
@@ -17,32 +17,53 @@ local function keepBox(id, last)
   call('PEXPIREAT', boxes .. ':' .. id, before(last))
   if call('PTTL', boxes) < last - now then call('PEXPIREAT', boxes, last) end
 end
+`,
+)
+
+/** An outbox is made: few results have one. */
+export const post = lazily(
+  part(
+    'post',
+    [posting],
+    /* lua */ `
 local function post(id, box, last)
   call('SET', boxes .. ':' .. id, box)
   boxIn(id, 0)
   keepBox(id, last)
 end
 `,
+  ),
+  [frame],
 )
 
 /** Relays hear of outboxes that may be delivered in `soon` ms, and so do those who only listen. */
-export const relaying = part(
-  'relaying',
-  [telling],
-  /* lua */ `
-local relays = base .. 'w'
+export const relaying = lazily(
+  part(
+    'tellRelays',
+    [telling],
+    /* lua */ `
 local function tellRelays(soon)
   local function each(channels)
     for _, channel in ipairs(channels) do
       if channel == own then tellOwn('o', '', tostring(soon)) else call('PUBLISH', channel, 'o0:' .. soon) end
     end
   end
-  each(call('ZREVRANGEBYSCORE', relays, '+inf', us, 'LIMIT', 0, 16))
+  each(call('ZREVRANGEBYSCORE', base .. 'w', '+inf', us, 'LIMIT', 0, 16))
   each(call('ZRANGEBYSCORE', idle, '-inf', 1e11, 'LIMIT', 0, 16))
 end
--- for three seconds the caller hears of them
+`,
+  ),
+  [telling],
+)
+
+/** For three seconds the caller hears of outboxes. */
+export const listening = part(
+  'listening',
+  [frame],
+  /* lua */ `
 local function listenForBoxes()
   if own == '' then return end
+  local relays = base .. 'w'
   call('ZREMRANGEBYSCORE', relays, '-inf', us)
   call('ZADD', relays, us + 3000000, own)
   call('PEXPIRE', relays, 3000)

@@ -1,10 +1,10 @@
 import { part } from '../part.ts'
-import { waking } from './telling.ts'
+import { frame } from './frame.ts'
 
 /** What a call makes claimable: gathered, put in the due set by one command, and told of. */
 export const queueing = part(
   'queueing',
-  [waking],
+  [frame],
   /* lua */ `
 local waiting, order, soonest = {}, 0, nil
 local function dueIn(ms)

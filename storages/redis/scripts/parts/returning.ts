@@ -1,13 +1,14 @@
-import { part } from '../part.ts'
+import { lazily, part } from '../part.ts'
 import { inlining } from './inlining.ts'
 import { living } from './layout.ts'
 import { queueing } from './queueing.ts'
 
 /** An attempt that failed or is given back. `body`: length of the error in UTF-16 units (9), error. */
-export const returning = part(
-  'returning',
-  [living, inlining, queueing],
-  /* lua */ `
+export const returning = lazily(
+  part(
+    'back',
+    [living, inlining, queueing],
+    /* lua */ `
 local function requeue(id, v, state, ms)
   if inline(v) then return inlined(id, 'p', state, ends(id, v, now + ms)) end
   queue(id, ms)
@@ -24,5 +25,11 @@ local function release(id, key, v, ms)
   call('SETRANGE', key, 13, (now + ms) .. 'q' .. sub(v, 28, 28) .. fmt('%07d', sub(v, 29, 35) - 1))
   requeue(id, v, 'q', ms)
 end
+local function back(kind, id, key, v, ms, body)
+  if kind == 'q' then return release(id, key, v, ms) end
+  return fail(id, key, v, ms, body)
+end
 `,
+  ),
+  [living, inlining, queueing],
 )

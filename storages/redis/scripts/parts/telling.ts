@@ -1,4 +1,4 @@
-import { part } from '../part.ts'
+import { lazily, part } from '../part.ts'
 import { frame } from './frame.ts'
 
 /** Telling those who wait for an id. What the caller itself would have been told goes in its answer, as kind, id, text. */
@@ -63,7 +63,15 @@ local function wake()
     if (score < 1e11 or score > us) and hintDue(top[1], 0) and score > 1e11 then return end
   end
 end
--- the same for records that become due in \`soon\` ms: a worker that hears it stays on the list
+`,
+)
+
+/** What {@link announcing} is. */
+const announcement = part(
+  'announce',
+  [waking],
+  /* lua */ `
+-- as \`wake\`, for records that become due in \`soon\` ms: a worker that hears it stays on the list
 local function announce(soon)
   if soon == 0 then return held() or wake() end
   local top = call('ZREVRANGE', idle, 0, 15, 'WITHSCORES')
@@ -75,3 +83,6 @@ local function announce(soon)
 end
 `,
 )
+
+/** {@link waking} for records that become due later, too; few calls come to it. */
+export const announcing = lazily(announcement, [telling, holding])
