@@ -10,7 +10,7 @@ import { browserConnectivity, type Connectivity, type Sleep, sleep } from './wai
 
 /** Why the client waits before it sends again; for showing. */
 export interface AttemptWait {
-  /** `pending`: the server works on it. `failed`: a 5xx or no answer. `offline`: the device is off line. */
+  /** `pending`: the server works on it. `failed`: a 5xx, 408, 425 or 429, or no answer. `offline`: the device is off line. */
   readonly kind: 'pending' | 'failed' | 'offline'
   /** The answer's status, null if there was none. */
   readonly status: number | null
@@ -20,7 +20,7 @@ export interface AttemptWait {
 
 /** What can be set on {@link sendAttempt}. */
 export interface SendAttemptOptions {
-  /** How many failures in a row (5xx, or no answer) are tried again; 0 to 100. Default: 4. */
+  /** How many failures in a row (5xx, 408, 425, 429, or no answer) are tried again; 0 to 100. Default: 4. */
   readonly retries?: number
   /** Gives up: the request under way is aborted, nothing further is sent. The server may still finish. */
   readonly signal?: AbortSignal

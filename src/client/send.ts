@@ -8,7 +8,7 @@ import type { Attempt } from './attempt.ts'
 import { attemptIn, isAttemptFresh } from './attempt.ts'
 import { AttemptError, refused } from './errors.ts'
 import type { Send } from './one-try.ts'
-import { isPending, tryOnce } from './one-try.ts'
+import { isFailure, isPending, tryOnce } from './one-try.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { type AttemptWait, type SendAttemptOptions, settingsOf } from './send-options.ts'
 import { following } from './waiting.ts'
@@ -23,9 +23,9 @@ const pendingMaxMs = 4_000
  *
  * - 409 and 202 mean that the server works on it: the same request is sent again after `Retry-After`, or a while, until the
  *   attempt ends. With `Idempotent-Replay: true` they are the answer itself.
- * - 5xx and no answer are tried again `retries` times, after `Retry-After` or a back-off with full jitter. The last 5xx is
- *   the answer. While the device knows it is off line, nothing is counted; coming on line ends the wait.
- * - Everything else is the answer, 4xx included.
+ * - 5xx, 408, 425, 429 and no answer are tried again `retries` times, after `Retry-After` or a back-off with full jitter. The
+ *   last of these answers is the answer. While the device knows it is off line, nothing is counted; coming on line ends the wait.
+ * - Everything else is the answer, other 4xx included.
  *
  * The body is read to its end before, so that it can be read without the network.
  *
@@ -38,7 +38,7 @@ export async function sendAttempt(attempt: Attempt, send: Send, options: SendAtt
   const sending = new Sending(attempt, send, options)
   try {
     const response = await sending.answer()
-    if (response.status < 500) store?.remove(attempt)
+    if (!isFailure(response)) store?.remove(attempt)
     return response
   } catch (error) {
     const isExpired = error instanceof AttemptError && error.code === 'ASKONCE_ATTEMPT_EXPIRED'
@@ -79,7 +79,7 @@ class Sending {
       this.#status = 'response' in outcome ? outcome.response.status : null
       if ('response' in outcome && isPending(outcome.response)) {
         await this.#waitForPending(outcome.response)
-      } else if ('response' in outcome && outcome.response.status < 500) {
+      } else if ('response' in outcome && !isFailure(outcome.response)) {
         return outcome.response
       } else if (!(await this.#waitAfterFailure(outcome))) {
         if ('response' in outcome) return outcome.response

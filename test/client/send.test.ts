@@ -68,8 +68,8 @@ t.test('the loop cannot mint: nothing in it asks for randomness', async (t) => {
   t.equal(response.status, 200)
 })
 
-t.test('4xx other than 409 are final, as are 2xx other than 202 and 3xx', async (t) => {
-  for (const status of [200, 201, 204, 303, 304, 400, 401, 404, 408, 413, 422, 425, 429]) {
+t.test('4xx other than those that say "later" are final, as are 2xx other than 202 and 3xx', async (t) => {
+  for (const status of [200, 201, 204, 303, 304, 400, 401, 403, 404, 410, 413, 422, 428, 431]) {
     const { response, requests, rig } = await run([answer(status, { 'retry-after': '1' })])
     t.strictSame([response?.status, requests, rig.waits], [status, 1, []], `${status}`)
   }
@@ -171,6 +171,21 @@ t.test('5xx back off with full jitter between 0 and the doubled base', async (t)
     t.strictSame([response.status, rig.waits], [200, waits])
   }
 })
+
+t.test(
+  '408, 425 and 429 say "later", as 5xx do: tried again, after Retry-After, with the same key; the last is the answer',
+  async (t) => {
+    for (const status of [408, 425, 429]) {
+      const later = await run([answer(status, { 'retry-after': '7' }), answer(200)])
+      t.strictSame([later.response?.status, later.rig.waits], [200, [7_000]], `${status}`)
+      t.equal(later.rig.keys.length, 1, 'one key')
+      const last = await run([answer(status), answer(status)], { retries: 1 })
+      t.strictSame([last.response?.status, last.requests], [status, 2])
+      const long = await run([answer(status, { 'retry-after': '61' }), answer(200)])
+      t.strictSame([long.response?.status, long.requests], [status, 1], 'longer than is waited for')
+    }
+  },
+)
 
 t.test('the last 5xx is the answer, whole', async (t) => {
   const { response, requests, rig } = await run([answer(502), answer(503), answer(504, {}, '{"title":"late"}')], {

@@ -103,13 +103,14 @@ t.test('removed: the next click is a new question; a newer attempt of the subjec
 
 t.test('sendAttempt clears it on success, cancel and expiry, and keeps it for another try', async (t) => {
   const storage = new FakeStorage()
-  const rig = new ClientRig(answer(503), answer(200), answer(404), answer(200))
+  const rig = new ClientRig(answer(503), answer(429), answer(200), answer(404), answer(200))
   rig.now = time
   const store = attemptStore(storage, { now: () => rig.now })
   const send = (more = {}) =>
     sendAttempt(store.obtain('vin:1'), rig.send, rig.options({ store, retries: 0, ...more })).catch((error) => error)
   await send()
   const { key } = store.obtain('vin:1')
+  await send()
   await send()
   t.equal(rig.keys.length, 1, 'tried again with the same key')
   t.strictSame(store.pending(), [], 'success')
