@@ -28,11 +28,14 @@ export interface Plan {
 }
 
 const settings = {
-  full: { rounds: 4, lastsMs: 300, timeoutMs: 240_000 },
-  quick: { rounds: 3, lastsMs: 40, timeoutMs: 30_000 },
+  full: { rounds: 4, lastsMs: 300, warmMs: 2_000, timeoutMs: 240_000 },
+  quick: { rounds: 3, lastsMs: 40, warmMs: 0, timeoutMs: 30_000 },
 }
+/** So many jobs are warm-up enough: by then the compiler has seen all that it will see. */
+const warmJobs = 20_000
 const jobsMin = 8
 const jobsMax = 100_000
+const attemptsMax = 6
 
 /** One system on one backend in a case, and its rounds. */
 class Lane {
@@ -165,11 +168,11 @@ class ScenarioRun {
 
   async run(one: Case): Promise<void> {
     const { profile, quick } = this.#plan
-    const { rounds: usual, lastsMs } = settings[quick ? 'quick' : 'full']
+    const { rounds: usual, lastsMs, warmMs } = settings[quick ? 'quick' : 'full']
     const rounds = profile === null ? Math.min(usual, one.rounds ?? usual) : recordings.length
     const lanes = await this.#lanes(one)
     const begun = performance.now()
-    if (one.size === 'tried') for (const lane of lanes) await this.#tryOut(one, lane, lastsMs)
+    if (one.size === 'tried') for (const lane of lanes) await this.#tryOut(one, lane, lastsMs, warmMs)
     for (let round = 0; round < rounds; round++) {
       // Every other round the other way round: who comes after whom should not matter.
       const turns = round % 2 === 0 ? lanes : lanes.toReversed()
@@ -194,17 +197,21 @@ class ScenarioRun {
     if (figures !== null) lane.rounds.push(figures)
   }
 
-  /** Finds how many jobs last long enough. */
-  async #tryOut(one: Case, lane: Lane, lastsMs: number): Promise<void> {
-    for (let attempt = 0; attempt < 6; attempt++) {
-      const figures = await this.#measure(one, lane)
-      const { rate } = figures ?? {}
+  /** Finds how many jobs last long enough; then goes on until what is measured is warm, or `warmMs` are over. */
+  async #tryOut(one: Case, lane: Lane, lastsMs: number, warmMs: number): Promise<void> {
+    const begun = performance.now()
+    let jobs = 0
+    for (let attempt = 0, found = false; attempt < attemptsMax && !found; attempt++) {
+      jobs += lane.jobs
+      const { rate } = (await this.#measure(one, lane)) ?? {}
       if (rate === undefined) return
       const wanted = Math.min(jobsMax, Math.max(jobsMin, Math.round((rate * lastsMs) / 1_000)))
-      const lasted = lane.jobs >= wanted / 2
+      found = lane.jobs >= wanted / 2
       // Few jobs say little of how many would be right.
-      lane.jobs = lasted ? wanted : Math.min(wanted, lane.jobs * 16)
-      if (lasted) return
+      lane.jobs = found ? wanted : Math.min(wanted, lane.jobs * 16)
+    }
+    for (; jobs < warmJobs && performance.now() - begun < warmMs; jobs += lane.jobs) {
+      if ((await this.#measure(one, lane)) === null) return
     }
   }
 
