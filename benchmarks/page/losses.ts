@@ -15,6 +15,10 @@ export interface Loss {
   readonly series: Series
   /** Of the baseline's figure, as an advantage: 0.5 is half as good. */
   readonly advantage: number
+  /** What a job takes, µs: the inverse of a rate, or the p50. */
+  readonly own: number
+  /** The same of the baseline. */
+  readonly bare: number
 }
 
 /** Ratios nearer to 1 than this are a draw. */
@@ -39,9 +43,14 @@ export function losses(results: Results): Loss[] {
     const bare = baselineOf(series, all)
     if (bare === undefined || judged[series.scenario] !== series.metric) continue
     const advantage = spread(advantages(series, bare)).median
-    if (advantage < draw) found.push({ series, advantage })
+    if (advantage < draw) found.push({ series, advantage, own: microseconds(series), bare: microseconds(bare) })
   }
   return found.sort((a, b) => a.advantage - b.advantage)
+}
+
+function microseconds(series: Series): number {
+  const value = median(series) ?? Number.NaN
+  return series.metric === 'rate' ? 1e6 / value : value * 1_000
 }
 
 /** Why, for each backend. What is said holds whenever there is a loss at all; the figures stand beside it. */
@@ -62,16 +71,21 @@ export function lossesText(results: Results): string {
   const found = losses(results)
   const title = (name: BackendName) => results.backends.find((backend) => backend.name === name)?.title ?? name
   if (found.length === 0) return 'In no case that this run measured was askonce behind its bare baseline.'
-  const parts: string[] = []
+  const parts: string[] = [
+    'In µs a job: of a rate, the time from one job’s end to the next’s; of a p50, from the call to its answer. askonce’s, then the baseline’s.',
+  ]
   for (const { name } of results.backends) {
     const own = found.filter(({ series }) => series.backend === name)
     if (own.length === 0) continue
-    const rows = own.map(({ series, advantage }) => [
+    const rows = own.map(({ series, advantage, own, bare }) => [
       `${series.scenario}, ${series.case}`,
       series.metric === 'rate' ? 'rate' : 'speed (p50)',
       `${figure(advantage)}x`,
+      `${figure(own)} to ${figure(bare)}`,
     ])
-    parts.push(`### ${title(name)}\n\n${reasons[name]}\n\n${table(['behind the baseline in', 'of', ''], rows)}`)
+    parts.push(
+      `### ${title(name)}\n\n${reasons[name]}\n\n${table(['behind the baseline in', 'of', '', 'µs a job'], rows)}`,
+    )
   }
   parts.push(...[spaceText(results), idleText(results), vinText(results)].filter((text) => text !== null))
   return parts.join('\n\n')

@@ -48,10 +48,10 @@ t.test('losses are those of the figures, the worst first', async (t) => {
     results([rate('a', 'askonce', 50), rate('a', 'bare', 100), rate('b', 'askonce', 10), rate('b', 'bare', 100)]),
   )
   t.same(
-    lost.map(({ series, advantage }) => [series.case, advantage]),
+    lost.map(({ series, advantage, own, bare }) => [series.case, advantage, own, bare]),
     [
-      ['b', 0.1],
-      ['a', 0.5],
+      ['b', 0.1, 100_000, 10_000],
+      ['a', 0.5, 20_000, 10_000],
     ],
   )
   const won = results([rate('a', 'askonce', 100), rate('a', 'bare', 100)])
