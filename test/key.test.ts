@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { InvalidArgumentError, SerializationError } from '../src/errors.ts'
 import { canonicalJson, contentId } from '../src/key.ts'
+import { typescript } from './support/typescript.ts'
 
 function double(hex: string): number {
   return new DataView(new BigUint64Array([BigInt(`0x${hex}`)]).buffer).getFloat64(0, true)
@@ -219,7 +220,7 @@ t.test('any JSON value: the canonical text parses back to it, and a shuffled cop
 
 t.test('another process comes to the same id', async (t) => {
   const script = `import { contentId } from './src/key.ts'; console.log(contentId('q', '1', { b: ['€'], a: 1e21 }))`
-  const child = spawnSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {
+  const child = spawnSync(process.execPath, [...typescript, '--input-type=module', '-e', script], {
     cwd: new URL('..', import.meta.url).pathname,
     encoding: 'utf8',
     timeout: 60_000,

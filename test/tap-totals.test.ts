@@ -1,65 +1,63 @@
 import t from 'tap'
+import type { FileEnd } from './support/run/tap-totals.ts'
 import { TapTotals } from './support/run/tap-totals.ts'
 
-function read(text: string): { totals: TapTotals['totals']; printed: string[] } {
+const well: FileEnd = { code: 0, signal: null, ms: 1234.5 }
+
+function read(...files: { stream: string; end?: Partial<FileEnd> }[]): {
+  totals: TapTotals['totals']
+  printed: string[]
+} {
   const printed: string[] = []
   const report = new TapTotals((line) => printed.push(line))
-  for (const line of text.split('\n')) report.line(line)
+  for (const [index, { stream, end }] of files.entries()) report.file(`${index}.test.ts`, stream, { ...well, ...end })
   return { totals: report.totals, printed }
 }
 
-t.test('counts what tap counted, names files, and knows the end', async (t) => {
-  const { totals, printed } = read(`TAP version 14
-1..2
-# Subtest: test/a.test.ts
-    # Subtest: outer
+t.test('counts what tap counted, over all files', async (t) => {
+  const first = `TAP version 14
+# Subtest: outer
+    # Subtest: within
         ok 1 - inner # time=1.5ms
         1..1
-    ok 1 - outer # time=3ms
+    ok 1 - within # time=3ms
     ok 2 - a name with # and - in it
     ok 3 - redis thing # SKIP no redis
     ok 4 - another # TODO
     1..4
-ok 1 - test/a.test.ts # time=1234.5ms
-ok 2 - test/b.test.ts # time=7ms {
+ok 1 - outer # time=7ms {
     ok 1 - within braces
     1..1
 }
-# No coverage generated
+1..1
 # { total: 5, pass: 3, todo: 1, skip: 1 }
-# time=1300ms`)
-  t.match(totals, { passed: 3, failed: 0, skipped: 2, failedFiles: [], complete: true })
+# time=1300ms
+`
+  const second = 'TAP version 14\nok 1 - yes\n1..1\n# { total: 1, pass: 1 }\n# time=3ms\n'
+  const { totals, printed } = read({ stream: first }, { stream: second, end: { ms: 7 } })
+  t.match(totals, { passed: 4, failed: 0, skipped: 2, failedFiles: [] })
   t.same(totals.skips, ['redis thing: no redis', 'another'])
-  t.same(printed, ['ok test/a.test.ts (1235 ms)', 'ok test/b.test.ts (7 ms)'])
+  t.same(printed, ['ok 0.test.ts (1235 ms)', 'ok 1.test.ts (7 ms)'])
 })
 
-t.test('shows failures with their diagnostics; a file that only died counts as one', async (t) => {
-  const { totals, printed } = read(`TAP version 14
-# Subtest: test/a.test.ts
-    not ok 1 - one is two
-      ---
-      compare: ===
+const failing = `TAP version 14
+not ok 1 - one is two
+  ---
+  compare: ===
 
-      source: |
-        t.equal(1, 2)
-      ...
-    ok 2 - fine
-    1..2
-not ok 1 - test/a.test.ts # time=10ms
-  ---
-  exitCode: 1
+  source: |
+    t.equal(1, 2)
   ...
-# Subtest: test/b.test.ts
-    ok 1 - yes
-not ok 2 - test/b.test.ts # time=20ms
-  ---
-  signal: SIGKILL
-  ...
+ok 2 - fine
 1..2
-# { total: 3, pass: 2, fail: 1 }`)
-  t.match(totals, { passed: 2, failed: 2, failedFiles: ['test/a.test.ts', 'test/b.test.ts'], complete: true })
+# { total: 2, pass: 1, fail: 1 }
+`
+
+t.test('shows failures with their diagnostics', async (t) => {
+  const { totals, printed } = read({ stream: failing, end: { code: 1 } })
+  t.match(totals, { passed: 1, failed: 1, failedFiles: ['0.test.ts'] })
   t.same(printed, [
-    'not ok test/a.test.ts (10 ms)',
+    'not ok 0.test.ts (1235 ms)',
     '    not ok 1 - one is two',
     '      ---',
     '      compare: ===',
@@ -67,16 +65,32 @@ not ok 2 - test/b.test.ts # time=20ms
     '      source: |',
     '        t.equal(1, 2)',
     '      ...',
-    'not ok test/b.test.ts (20 ms)',
-    '  ---',
-    '  signal: SIGKILL',
-    '  ...',
   ])
+  t.match(read({ stream: failing }).totals, { failed: 1 }, 'whatever the exit code')
 })
 
-t.test('a stream that breaks off is not complete', async (t) => {
-  t.match(read('TAP version 14\nok 1 - test/a.test.ts # time=1ms').totals, { complete: false })
-  const { printed, totals } = read('Bail out! no disk')
-  t.same(printed, ['Bail out! no disk'])
-  t.notOk(totals.complete)
+t.test('a file that ends badly has failed, whatever it said', async (t) => {
+  const stream = 'TAP version 14\nok 1 - yes\n1..1\n# { total: 1, pass: 1 }\n'
+  const failed = { passed: 1, failed: 1, failedFiles: ['0.test.ts'] }
+  const code = read({ stream, end: { code: 7 } })
+  t.match(code.totals, failed)
+  t.same(code.printed, ['not ok 0.test.ts (1235 ms)', '    # exit code 7'])
+  const signal = read({ stream, end: { code: null, signal: 'SIGSEGV' } })
+  t.match(signal.totals, failed)
+  t.equal(signal.printed[1], '    # died by SIGSEGV')
+  const late = read({ stream, end: { code: null, signal: 'SIGKILL', timedOutAfter: 130 } })
+  t.match(late.totals, failed)
+  t.equal(late.printed[1], '    # was ended after 130 s')
+  t.match(read({ stream, end: { timedOutAfter: 130 } }).totals, failed, 'though its process had ended')
+})
+
+t.test('a stream that breaks off has failed, though the process ended with 0', async (t) => {
+  for (const stream of ['', 'TAP version 14\nok 1 - yes\n', 'no TAP at all\n']) {
+    const { totals, printed } = read({ stream })
+    t.match(totals, { failed: 1, failedFiles: ['0.test.ts'] })
+    t.equal(printed[1], '    # exit code 0, before its end')
+  }
+  const { printed, totals } = read({ stream: 'Bail out! no disk\n' })
+  t.match(totals, { failed: 1 })
+  t.ok(printed.includes('Bail out! no disk'))
 })

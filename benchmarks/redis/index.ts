@@ -27,16 +27,30 @@ function median(rounds: readonly Figures[]): Figures | null {
   return p50 === undefined ? base : { ...base, p50: of('p50'), p95: of('p95'), p99: of('p99') }
 }
 
+/**
+ * What is measured runs for a while before: a few thousand calls go through code that the compiler still works on, and the systems
+ * differ in how much of it they have.
+ */
+async function warmUp(one: Case, system: System, server: RedisServer, probe: Probe, warmMs: number): Promise<void> {
+  const end = performance.now() + warmMs
+  try {
+    while (performance.now() < end) await one.run(system, server.url, probe)
+  } catch {
+    // The rounds will meet it, and tell.
+  }
+}
+
 async function measured(
   list: readonly Case[],
   all: readonly System[],
   server: RedisServer,
   probe: Probe,
-  rounds: number,
+  { rounds, warmMs }: { rounds: number; warmMs: number },
 ): Promise<Map<string, Map<string, Figures | null>>> {
   const results = new Map<string, Map<string, Figures | null>>()
   for (const one of list) {
     const found = new Map(all.map(({ name }) => [name, [] as Figures[]]))
+    for (const system of all) await warmUp(one, system, server, probe, warmMs)
     for (let round = 0; round < rounds; round++) {
       for (const system of all) {
         try {
@@ -123,6 +137,7 @@ export async function run(argv: readonly string[] = []): Promise<void> {
     const only = values.only?.split(',')
     const all = found.filter(({ name }) => only === undefined || only.includes(name))
     const rounds = Number(values.rounds)
+    const warmMs = 3_000 * Math.min(1, Number(values.scale))
     const version = await probe.version()
     const ioredis = createRequire(import.meta.url)('ioredis/package.json') as { version: string }
     console.log(`# Redis: jobs a second (Node + Redis CPU, µs a job), latencies p50/p95/p99\n`)
@@ -132,12 +147,12 @@ export async function run(argv: readonly string[] = []): Promise<void> {
     console.log(all.map((system) => `${system.name} ${system.version}`).join(', '))
     for (const reason of skipped) console.log(`Left out: ${reason}`)
 
-    const results = await measured(cases(Number(values.scale)), all, server, probe, rounds)
+    const results = await measured(cases(Number(values.scale)), all, server, probe, { rounds, warmMs })
     print('case', results, all)
     printRatios(results, all)
 
     const deepSystems = all.filter(({ name }) => name === 'floor' || name === 'askonce')
-    const deep = await measured(depthCases(Number(values.deep)), deepSystems, server, probe, rounds)
+    const deep = await measured(depthCases(Number(values.deep)), deepSystems, server, probe, { rounds, warmMs: 0 })
     print('depth', deep, deepSystems)
 
     const spent = new Map<string, Costs>()

@@ -11,6 +11,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { readOptions } from '../../docs/examples/decode-server/options.ts'
+import { typescript } from '../support/typescript.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const vin = '1HGCM82633A004352'
@@ -21,7 +22,7 @@ interface Started {
 }
 
 function run(t: Test, args: readonly string[]): ChildProcess {
-  const command = ['--import', 'tsx', 'docs/examples/decode-server/server.ts', ...args]
+  const command = [...typescript, 'docs/examples/decode-server/server.ts', ...args]
   const child = spawn(process.execPath, command, { cwd: root, timeout: 60_000, killSignal: 'SIGKILL' })
   t.teardown(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return

@@ -13,7 +13,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { FleetProgram } from '../support/fleet/fleet.ts'
+import type { Bundled } from '../support/bundled.ts'
+import { fleetProgram } from '../support/fleet/fleet.ts'
 import { runRound } from '../support/fleet/round.ts'
 import { FileSite, RedisSite, type Site } from '../support/fleet/sites.ts'
 import { redisServerPath, skippedForRedis } from '../support/redis-server.ts'
@@ -51,7 +52,7 @@ const fleetSize = { workers: 3, producers: 2, spares: 1, idsPerSecond: 80, fille
 export async function chaos(options: ChaosOptions): Promise<ChaosReport> {
   const { seed, storages } = options
   const report = newReport(seed, storages)
-  const program = new FleetProgram()
+  const program = fleetProgram()
   const startedAt = performance.now()
   const notes = new TemporaryFolder('notes')
   try {
@@ -67,7 +68,7 @@ export async function chaos(options: ChaosOptions): Promise<ChaosReport> {
 async function runStorage(
   kind: StorageKind,
   options: ChaosOptions,
-  program: FleetProgram,
+  program: Bundled,
   notes: string,
   report: ChaosReport,
   startedAt: number,

@@ -2,10 +2,10 @@
  * Every ```ts block of the README and the guides is run; where a ```text block follows, that is what it must print.
  */
 
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import t from 'tap'
-import { root, runSample, samplesOf, sourced } from '../support/samples.ts'
+import { root, SampleRunner, samplesOf } from '../support/samples.ts'
 
 async function markdownFiles(): Promise<string[]> {
   const guides = join(root, 'docs/guides')
@@ -14,17 +14,15 @@ async function markdownFiles(): Promise<string[]> {
 }
 
 t.test('samples of the docs', async (t) => {
-  const folder = await mkdtemp(join(root, 'test/docs/.samples-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const runner = new SampleRunner()
+  t.teardown(() => runner.end())
   let count = 0
   for (const file of await markdownFiles()) {
     const name = relative(root, file)
     for (const { line, code, output } of samplesOf(await readFile(file, 'utf8'), 'ts')) {
       count++
       await t.test(`${name}:${line}`, async (t) => {
-        const path = join(folder, `${name.replace(/\W/g, '-')}-${line}.mts`)
-        await writeFile(path, await sourced(code))
-        const ran = await runSample(path)
+        const ran = await runner.run(code)
         t.equal(ran.code, 0, `exits by itself with 0 ${ran.stderr}`)
         if (output !== null) t.equal(ran.stdout, output, 'prints what the page shows')
       })

@@ -14,6 +14,7 @@ import { fork } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import { Queue } from '../../src/index.ts'
 import { DynamoDBStorage } from '../../storages/dynamodb/index.ts'
+import { typescript } from '../support/typescript.ts'
 import { clientConfig, LocalDynamoDB } from './support/server.ts'
 
 export interface EightOptions {
@@ -63,7 +64,7 @@ export async function eight({ processes, jobs, lagMs, kill = 0 }: EightOptions):
     })
     const start = (): ChildProcess => {
       const child = fork(import.meta.filename, ['--child', server.endpoint, tableName, String(jobs)], {
-        execArgv: ['--no-warnings', '--import', 'tsx'],
+        execArgv: ['--no-warnings', ...typescript],
       })
       children.add(child)
       child.on('exit', () => children.delete(child))

@@ -3,11 +3,11 @@
  * shows that it works behind. (The ```ts blocks, which need nothing more, are run by test/docs.)
  */
 
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { projectedAttributes } from '../../storages/dynamodb/schema.ts'
-import { root, runSample, samplesOf, sourced } from '../support/samples.ts'
+import { root, SampleRunner, samplesOf } from '../support/samples.ts'
 import { LocalDynamoDB } from './support/server.ts'
 
 const guide = join(root, 'docs/guides/dynamodb.md')
@@ -109,8 +109,8 @@ const environment = {
 
 t.test('samples of the guide', async (t) => {
   t.setTimeout(600_000)
-  const folder = await mkdtemp(join(import.meta.dirname, '.samples-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const runner = new SampleRunner()
+  t.teardown(() => runner.end())
   const markdown = await readFile(guide, 'utf8')
   const blocks = samplesOf(markdown, 'js').map(({ code }) => code)
   t.equal(blocks.length, samples.length, 'each is known')
@@ -119,9 +119,7 @@ t.test('samples of the guide', async (t) => {
       const block = blocks.find((code) => code.startsWith(begins))
       if (block === undefined) return void t.fail('it is not in the guide')
       const print = 'const print = (value) => console.log(JSON.stringify(value))'
-      const file = join(folder, `${samples.findIndex((sample) => sample.begins === begins)}.mjs`)
-      await writeFile(file, await sourced(`${before}\n${print}\n${block}\n${after}\n`))
-      const { code, stdout, stderr } = await runSample(file, environment)
+      const { code, stdout, stderr } = await runner.run(`${before}\n${print}\n${block}\n${after}\n`, environment)
       t.equal(code, 0, `exits by itself with 0 ${stderr}`)
       if (code === 0) t.same(JSON.parse(stdout), prints)
     })

@@ -8,6 +8,7 @@ import { complete } from '../../src/record.ts'
 import { VirtualClock } from '../../storages/conformance/index.ts'
 import { nodeFileSystem } from '../../storages/file/file-system.ts'
 import { FileStorage } from '../../storages/file/index.ts'
+import { typescript } from '../support/typescript.ts'
 import { bytesIn, namesIn, onlyFolder, promptFileSystem } from './support/faulty-fs.ts'
 import { enqueue, item, names, states, token, turns, until, warningsOf, work } from './support/jobs.ts'
 import { tempFolder } from './support/temp.ts'
@@ -24,7 +25,7 @@ t.test('appending while two other processes compact, thousands of times', { time
   const warnings = [warningsOf(handle), warningsOf(other)]
   const file = fileURLToPath(new URL('support/compactor.ts', import.meta.url))
   const compactors = [1, 2].map(() => {
-    return spawn(process.execPath, ['--import', 'tsx', file, basePath, 'q', '1500'], {
+    return spawn(process.execPath, [...typescript, file, basePath, 'q', '1500'], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
   })

@@ -9,6 +9,7 @@ import { InvalidArgumentError, StorageClosedError } from '../../src/errors.ts'
 import { complete } from '../../src/record.ts'
 import type { FileStorageOptions } from '../../storages/file/index.ts'
 import { FileStorage } from '../../storages/file/index.ts'
+import { typescript } from '../support/typescript.ts'
 import { gated, namesIn, onlyFolder } from './support/faulty-fs.ts'
 import { enqueue, hour, item, names, states, token, turns, work } from './support/jobs.ts'
 import { tempFolder } from './support/temp.ts'
@@ -192,7 +193,7 @@ t.test('a process that has closed ends by itself; so does one that only watches'
        }
        void main()`,
     )
-    const { status, stdout, signal } = spawnSync(process.execPath, ['--import', 'tsx', script], {
+    const { status, stdout, signal } = spawnSync(process.execPath, [...typescript, script], {
       encoding: 'utf8',
       timeout: 20_000,
       cwd: fileURLToPath(new URL('../..', import.meta.url)),

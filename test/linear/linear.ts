@@ -13,10 +13,11 @@
 import { parseArgs } from 'node:util'
 import type { Linearizability } from '../../storages/conformance/testing/index.ts'
 import { checkLinearizability } from '../../storages/conformance/testing/index.ts'
+import type { Bundled } from '../support/bundled.ts'
 import { FileSite, RedisSite, type Site } from '../support/fleet/sites.ts'
 import { exitOnSignals } from '../support/tidy.ts'
 import type { Recording, RecordOptions } from './record.ts'
-import { CallerProgram, record } from './record.ts'
+import { callerProgram, record } from './record.ts'
 
 /** Calls of one round. */
 const roundOps = 10_000
@@ -32,7 +33,7 @@ export async function siteOf(kind: 'file' | 'redis'): Promise<Site> {
 
 /** Records and checks one round. */
 export async function round(
-  program: CallerProgram,
+  program: Bundled,
   site: Site,
   options: Omit<RecordOptions, 'stage'>,
 ): Promise<{ readonly recording: Recording; readonly result: Linearizability }> {
@@ -60,7 +61,7 @@ async function command(argv: readonly string[]): Promise<void> {
   const totals = { ids: 0, calls: 0, answers: 0, open: 0, nodes: 0, kills: 0 }
   exitOnSignals()
   const startedAt = performance.now()
-  const program = new CallerProgram()
+  const program = callerProgram()
   const site = await siteOf(kind)
   try {
     for (let index = 0; index < rounds; index++) {

@@ -5,7 +5,7 @@ import { checkLinearizability, type HistoryEntry } from '../../storages/conforma
 import { skip } from '../redis/suite.ts'
 import { Seeded } from '../support/seeded.ts'
 import { round, siteOf } from './linear.ts'
-import { CallerProgram, type Recording } from './record.ts'
+import { callerProgram, type Recording } from './record.ts'
 
 /** Of twenty settlements whose answer is changed, the share that the checker notices. */
 function changesNoticed({ entries, read }: Recording): number {
@@ -23,7 +23,7 @@ function changesNoticed({ entries, read }: Recording): number {
   return noticed.length / changes.length
 }
 
-const program = new CallerProgram()
+const program = callerProgram()
 t.teardown(() => program.end())
 
 for (const kind of ['file', 'redis'] as const) {

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HistoryEntry, TimedCommand } from '../../storages/conformance/testing/index.ts'
 import { Seeded, timedCommands } from '../../storages/conformance/testing/index.ts'
-import { Compiled } from '../support/compiled.ts'
+import { Bundled } from '../support/bundled.ts'
 import { TemporaryFolder } from '../support/tidy.ts'
 import type { CallerTask } from './caller.ts'
 
@@ -46,20 +46,10 @@ const afterDeathMs = 2_000
 const skewMs = 1
 
 /** The program that the processes run. */
-export class CallerProgram {
-  readonly #compiled = new Compiled(['src', 'storages', 'test/linear', 'test/support'])
-
-  spawn(): ChildProcess {
-    return this.#compiled.spawn('test/linear/caller.ts')
-  }
-
-  end(): void {
-    this.#compiled.end()
-  }
-}
+export const callerProgram = (): Bundled => new Bundled('test/linear/caller.ts')
 
 /** Records one. */
-export async function record(program: CallerProgram, options: RecordOptions): Promise<Recording> {
+export async function record(program: Bundled, options: RecordOptions): Promise<Recording> {
   const { stage, namespace, seed, ops, processes, kills, outboxes = true } = options
   const folder = new TemporaryFolder('linear')
   const random = new Seeded(seed)

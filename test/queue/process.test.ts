@@ -3,6 +3,7 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import t from 'tap'
+import { typescript } from '../support/typescript.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -41,7 +42,7 @@ function runScript(body: string, { patienceMs = 20_000, flags = [] as string[] }
     const unrefSleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref())
     ${body}
   `
-  const args = [...flags, '--import', 'tsx', '--input-type=module', '--eval', source]
+  const args = [...flags, ...typescript, '--input-type=module', '--eval', source]
   return new Promise((resolve) => {
     // Not tap's own environment: it would instrument the child.
     const { NODE_OPTIONS: _, ...env } = process.env

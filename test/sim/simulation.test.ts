@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { typescript } from '../support/typescript.ts'
 
 const sim = fileURLToPath(new URL('sim.ts', import.meta.url))
 
@@ -11,7 +12,7 @@ async function run(
   options: readonly string[],
   env: Record<string, string> = {},
 ): Promise<{ code: number; output: string }> {
-  const child = spawn(process.execPath, ['--import', 'tsx', sim, ...options], { env: { ...process.env, ...env } })
+  const child = spawn(process.execPath, [...typescript, sim, ...options], { env: { ...process.env, ...env } })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk) => {

@@ -1,16 +1,14 @@
 /**
- * The sources as JavaScript, in a temporary folder: processes that are started by the thousand need no loader, and what is to be
- * broken is broken in a copy.
+ * The sources as JavaScript, in a temporary folder: processes need no loader, and what is to be broken is broken in a copy.
  *
  * @module
  */
 
-import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import ts from 'typescript'
-import { atExit, TemporaryFolder } from './tidy.ts'
+import { transformSync } from 'esbuild'
+import { TemporaryFolder } from './tidy.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -24,11 +22,14 @@ export class Compiled {
   readonly sources = new Map<string, string>()
   readonly #temporary = new TemporaryFolder('compiled')
 
-  /** @param folders - what to compile, from the root; tests in them are left out */
-  constructor(folders: readonly string[]) {
+  /** @param paths - folders to compile, from the root, tests in them left out; and files that are copied as they are */
+  constructor(paths: readonly string[]) {
     this.folder = this.#temporary.path
     this.program = join(this.folder, 'sound')
-    for (const folder of folders) this.#compile(folder)
+    for (const path of paths) {
+      if (statSync(join(root, path)).isDirectory()) this.#compile(path)
+      else cpSync(join(root, path), join(this.program, path))
+    }
     writeFileSync(join(this.program, 'package.json'), '{"type":"module"}')
     symlinkSync(join(root, 'node_modules'), join(this.folder, 'node_modules'))
   }
@@ -45,17 +46,6 @@ export class Compiled {
     }
   }
 
-  /** Starts a source as a process of its own, that can be sent messages. */
-  spawn(path: string): ChildProcess {
-    const entry = join(this.program, path.replace(/\.ts$/, '.js'))
-    const child = spawn(process.execPath, [entry], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-    child.on('error', () => {})
-    // It ends with this process by itself, but not while it is paused.
-    const forget = atExit(() => void child.kill('SIGKILL'))
-    child.once('exit', forget)
-    return child
-  }
-
   /** Removes all. */
   end(): void {
     this.#temporary.end()
@@ -64,16 +54,18 @@ export class Compiled {
 
 /** Writes one source's JavaScript below a folder. */
 export function writeCompiled(to: string, path: string, source: string): void {
-  const { outputText } = ts.transpileModule(source, {
-    fileName: path,
-    compilerOptions: {
-      target: ts.ScriptTarget.ES2023,
-      module: ts.ModuleKind.ESNext,
-      verbatimModuleSyntax: true,
-      rewriteRelativeImportExtensions: true,
-    },
-  })
   const target = join(to, path.replace(/\.ts$/, '.js'))
   mkdirSync(dirname(target), { recursive: true })
-  writeFileSync(target, outputText)
+  writeFileSync(target, stripped(source))
+}
+
+/** TypeScript as JavaScript, whose imports are of such, too. */
+export function stripped(source: string): string {
+  const { code } = transformSync(source, {
+    loader: 'ts',
+    target: 'node20',
+    tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
+  })
+  // Imports as esbuild writes them: a line each that begins or ends so, or one awaited.
+  return code.replace(/^((?:import|export|\} from) .*?"\.[^"]*|.*\bimport\("\.[^"]*)\.ts"/gm, '$1.js"')
 }

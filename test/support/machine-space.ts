@@ -92,7 +92,11 @@ export function reachable(): readonly (JobRecord | null)[] {
   }
   meet(null)
   for (let record = open.pop(); record !== undefined; record = open.pop()) {
-    for (const command of commands) meet(normal(step(record, command, spaceNow).record))
+    for (const command of commands) {
+      const after: JobRecord | null = step(record, command, spaceNow).record
+      // What stays as it is, or is gone, has been met.
+      if (after !== record && after !== null) meet(normal(after))
+    }
     if (record !== null) {
       meet(normal(later(record)))
       meet(withoutOutcome(record))

@@ -5,8 +5,9 @@
  */
 
 import { spawn } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { Compiled, stripped } from './compiled.ts'
 
 /** The project's folder. */
 export const root = resolve(import.meta.dirname, '../..')
@@ -31,23 +32,6 @@ export function samplesOf(markdown: string, language: 'ts' | 'js'): Sample[] {
   }))
 }
 
-/**
- * The code with what an installed package would resolve taken from its source: samples must run before anything is built.
- *
- * @throws for what the package does not export
- */
-export async function sourced(code: string): Promise<string> {
-  const { exports } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
-    exports: Record<string, { default?: string }>
-  }
-  const imports = code.replace(/from 'askonce([^']*)'/g, (_, subpath: string) => {
-    const target = exports[`.${subpath}`]?.default
-    if (target === undefined) throw new Error(`askonce${subpath} is not exported`)
-    return `from ${JSON.stringify(join(root, target.replace('./dist/', '').replace(/\.js$/, '.ts')))}`
-  })
-  return imports.replace(/from '\.\//g, `from '${root}/`)
-}
-
 /** How a program went. */
 export interface Ran {
   readonly code: number | null
@@ -55,13 +39,47 @@ export interface Ran {
   readonly stderr: string
 }
 
-/** Runs a file in a process of its own, for a minute at most. */
-export function runSample(file: string, env: Record<string, string> = {}): Promise<Ran> {
+/** Runs samples as programs; what an installed package would resolve is taken from its sources, for nothing may be built yet. */
+export class SampleRunner {
+  readonly #compiled = new Compiled(['src', 'storages', 'test/support/vpic', 'test/vin/vins.json'])
+  #count = 0
+
+  /**
+   * Runs one in a process of its own, for a minute at most.
+   *
+   * @throws for what the package does not export
+   */
+  async run(code: string, env: Record<string, string> = {}): Promise<Ran> {
+    const { program } = this.#compiled
+    const file = join(program, `sample-${this.#count++}.js`)
+    const imports = (await sourced(code, program)).replace(/from '\.\/([^']*)\.ts'/g, `from '${program}/$1.js'`)
+    await writeFile(file, stripped(imports))
+    return await runProgram(file, env)
+  }
+
+  /** Removes all. */
+  end(): void {
+    this.#compiled.end()
+  }
+}
+
+async function sourced(code: string, program: string): Promise<string> {
+  const { exports } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
+    exports: Record<string, { default?: string }>
+  }
+  return code.replace(/from 'askonce([^']*)'/g, (_, subpath: string) => {
+    const target = exports[`.${subpath}`]?.default
+    if (target === undefined) throw new Error(`askonce${subpath} is not exported`)
+    return `from ${JSON.stringify(join(program, target.replace('./dist/', '')))}`
+  })
+}
+
+function runProgram(file: string, env: Record<string, string>): Promise<Ran> {
   return new Promise((resolve, reject) => {
     const { TAP: _, ...inherited } = process.env
-    const child = spawn(process.execPath, ['--import', 'tsx', file], {
+    const child = spawn(process.execPath, [file], {
       cwd: root,
-      env: { ...inherited, NODE_OPTIONS: '', ...env },
+      env: { ...inherited, ...env },
       timeout: 60_000,
       killSignal: 'SIGKILL',
     })

@@ -10,6 +10,7 @@ import { CsvWriter, countRows, readCsv } from '../../docs/examples/demo/csv.ts'
 import { readOptions } from '../../docs/examples/demo/options.ts'
 import type { DemoResult } from '../../docs/examples/demo/run.ts'
 import { vinColumns } from '../../src/presets/vin/index.ts'
+import { typescript } from '../support/typescript.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const ownRows = readFileSync(path.join(root, 'docs/examples/demo/vins.csv'), 'utf8').trimEnd().split('\n').length - 1
@@ -32,7 +33,7 @@ async function demo(...args: string[]): Promise<Run> {
 
 function demoIn(temporary: string, ...args: string[]): Promise<Run> {
   return new Promise((resolve) => {
-    const command = ['--import', 'tsx', 'docs/examples/demo/demo.ts', ...args]
+    const command = [...typescript, 'docs/examples/demo/demo.ts', ...args]
     const env = { ...process.env, TMPDIR: temporary }
     execFile(process.execPath, command, { cwd: root, env, timeout: 60_000 }, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr })

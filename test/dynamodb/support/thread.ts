@@ -8,6 +8,7 @@ import { once } from 'node:events'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import type { Test } from 'tap'
 import { conformance } from '../../../storages/conformance/index.ts'
+import { typescript } from '../../support/typescript.ts'
 import { variants } from './variants.ts'
 
 interface Terms {
@@ -24,7 +25,7 @@ type Told =
 /** Every case as a subtest, but those that are left to long runs; answers how many answers were lost in them. */
 export async function conformanceInThread(t: Test, terms: Terms, unlessLong: RegExp | null = null): Promise<number> {
   const skipped = process.env['ASKONCE_LONG'] === undefined ? unlessLong : null
-  const thread = new Worker(new URL(import.meta.url), { workerData: terms })
+  const thread = new Worker(new URL(import.meta.url), { workerData: terms, execArgv: typescript })
   const ended = once(thread, 'exit')
   // Rejects, too, with what the thread died of: no case must wait for one that is gone.
   const died = ended.then(() => {

@@ -9,6 +9,7 @@ import * as errors from '../../../src/errors.ts'
 import type { HintListener, Storage, StorageHandle, StorageTraits } from '../../../src/storage.ts'
 import type { FileStorageOptions } from '../../../storages/file/index.ts'
 import { FileStorage } from '../../../storages/file/index.ts'
+import { typescript } from '../../support/typescript.ts'
 
 /** What a child is asked for. */
 interface Request {
@@ -33,7 +34,7 @@ class Worker {
 
   constructor() {
     const file = fileURLToPath(import.meta.url)
-    this.#process = fork(file, [], { execArgv: ['--import', 'tsx'], serialization: 'advanced' })
+    this.#process = fork(file, [], { execArgv: typescript, serialization: 'advanced' })
     this.#process.on('message', (message: Message) => {
       if ('hint' in message) {
         this.listeners.get(message.handle)?.(message.hint)

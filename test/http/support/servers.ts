@@ -13,6 +13,7 @@ import { type FetchHandler, idempotent, toNodeHandler } from '../../../src/http/
 import { Queue } from '../../../src/queue.ts'
 import type { Storage } from '../../../src/storage.ts'
 import { FileStorage } from '../../../storages/file/index.ts'
+import { typescript } from '../../support/typescript.ts'
 
 /** Where the storages of a server are; those that are absent it does not have. */
 export interface Places {
@@ -125,7 +126,7 @@ export async function serverProcess(
 ): Promise<{ origin: string; child: ChildProcess }> {
   const { NODE_OPTIONS: _, ...env } = process.env
   const child = fork(import.meta.filename, [JSON.stringify({ places, upstream })], {
-    execArgv: ['--no-warnings', '--import', 'tsx'],
+    execArgv: ['--no-warnings', ...typescript],
     env,
   })
   const ended = once(child, 'exit').then(([code]) => {

@@ -79,7 +79,8 @@ export const dedup: readonly Scenario[] = [
     name: 'OptimalBits/bull#1828, seed 004: every enqueue answers a status, in each state of the record',
     async run(t, rig) {
       const handler = new ManualHandler<string, unknown>()
-      const worker = await rig.queue<string, unknown>({ maxAttempts: 2, retry: () => rig.shortMs })
+      // Long enough to be seen in, even by a process that has little of the processor.
+      const worker = await rig.queue<string, unknown>({ maxAttempts: 2, retry: () => 4 * rig.shortMs })
       t.strictSame(await rig.drive(worker.enqueue('email-123', 'x')), { status: 'queued' })
       t.strictSame(await rig.drive(worker.enqueue('email-123', 'x')), { status: 'duplicate', existingState: 'queued' })
       worker.execute(handler.handle)

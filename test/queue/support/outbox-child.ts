@@ -5,6 +5,7 @@
  *     node --import tsx test/queue/support/outbox-child.ts FOLDER work|relay
  */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Queue } from '../../../src/index.ts'
 import { FileStorage } from '../../../storages/file/index.ts'
 
@@ -21,7 +22,9 @@ queue.on('error', (error) => say(`error ${error.message}`))
 queue.relay(({ key }) => void say(`delivered ${key}`), { leaseMs: 300 })
 if (role === 'work') {
   queue.on('completed', ({ id }) => void say(`completed ${id}`))
-  queue.execute((job) => {
+  queue.execute(async (job) => {
+    // So that it is killed before it has done all.
+    await sleep(10)
     job.outbox('row', job.payload)
     return job.payload
   })

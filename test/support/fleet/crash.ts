@@ -7,9 +7,10 @@
 
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Bundled } from '../bundled.ts'
 import { Seeded } from '../seeded.ts'
 import { exitOnSignals, TemporaryFolder } from '../tidy.ts'
-import { type Fleet, FleetProgram, type Member } from './fleet.ts'
+import { type Fleet, fleetProgram, type Member } from './fleet.ts'
 import type { Violation } from './oracles.ts'
 import { type RoundReport, runRound } from './round.ts'
 import type { Site, Trouble } from './sites.ts'
@@ -73,7 +74,7 @@ export async function crash(options: CrashOptions): Promise<CrashReport> {
     seconds: 0,
     violations: [],
   }
-  const program = new FleetProgram()
+  const program = fleetProgram()
   const notes = new TemporaryFolder('notes')
   const rounds = Math.max(1, Math.ceil(kills / killsPerRound))
   let next = 0
@@ -114,7 +115,7 @@ function inRound({ oracle, message }: Violation, seed: number, round: number): V
 
 function runCrashes(
   options: CrashOptions,
-  program: FleetProgram,
+  program: Bundled,
   site: Site,
   folder: string,
   round: number,

@@ -10,29 +10,18 @@ import { once } from 'node:events'
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Compiled } from '../compiled.ts'
+import { Bundled } from '../bundled.ts'
 import { Seeded } from '../seeded.ts'
 import type { Message, Task } from './member.ts'
 import { monotonicUs } from './notes.ts'
 import type { Stage } from './stage.ts'
 
-/** The program that the processes run, compiled once. */
-export class FleetProgram {
-  readonly #compiled = new Compiled(['src', 'storages/memory', 'storages/file', 'storages/redis', 'test/support'])
-
-  /** Starts a process that waits for its task. */
-  spawn(): ChildProcess {
-    return this.#compiled.spawn('test/support/fleet/member.ts')
-  }
-
-  end(): void {
-    this.#compiled.end()
-  }
-}
+/** The program that the processes run; each waits for its task. */
+export const fleetProgram = (): Bundled => new Bundled('test/support/fleet/member.ts')
 
 /** What a fleet is made of. */
 export interface FleetOptions {
-  readonly program: FleetProgram
+  readonly program: Bundled
   readonly stage: Stage
   readonly queue: string
   /** For the processes' notes; made if it is not there. */
