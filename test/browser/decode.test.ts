@@ -159,7 +159,8 @@ async function inBrowser(browser: Browser): Promise<void> {
   })
 
   t.test('busy: said so while it lasts, then the answer', async (t) => {
-    const { rig, page } = await open(t, { waitMs: 1 })
+    // Long enough for the first request to get its lease, which else the second gets, and nobody is told to wait.
+    const { rig, page } = await open(t, { waitMs: 500 })
     rig.hold()
     await decodeTwice(page)
     await page.getByText('still busy with your question').waitFor()
