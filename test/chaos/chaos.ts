@@ -13,6 +13,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { seedOf, someOf, whole } from '../support/arguments.ts'
 import type { Bundled } from '../support/bundled.ts'
 import { fleetProgram } from '../support/fleet/fleet.ts'
 import { runRound } from '../support/fleet/round.ts'
@@ -127,8 +128,8 @@ async function command(argv: readonly string[]): Promise<void> {
     },
   })
   const minutes = Number(values.minutes)
-  const asked = values.storage.split(',').filter((name): name is StorageKind => name === 'file' || name === 'redis')
-  if (!(minutes > 0) || asked.length === 0) {
+  const asked = someOf<StorageKind, 'storage'>(values, 'storage', ['file', 'redis'])
+  if (!(minutes > 0)) {
     console.error(
       'usage: npm run chaos -- --minutes N [--seed S] [--json FILE] [--storage file,redis] [--round SECONDS]',
     )
@@ -137,13 +138,13 @@ async function command(argv: readonly string[]): Promise<void> {
   }
   const storages = asked.filter((kind) => kind === 'file' || redisServerPath() !== null)
   if (storages.length < asked.length) console.log(`Redis is left out: ${skippedForRedis}`)
-  const seed = values.seed === undefined ? Date.now() % 2 ** 31 : Number(values.seed)
+  const seed = seedOf(values)
   exitOnSignals()
   let toldAt = performance.now()
   const report = await chaos({
     seed,
     ms: minutes * 60_000,
-    roundMs: Number(values.round) * 1_000,
+    roundMs: whole(values, 'round', 1) * 1_000,
     storages,
     onRound: ({ seconds, violations, storages: sofar }) => {
       if (performance.now() - toldAt < 60_000) return

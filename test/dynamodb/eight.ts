@@ -14,6 +14,7 @@ import { fork } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import { Queue } from '../../src/index.ts'
 import { DynamoDBStorage } from '../../storages/dynamodb/index.ts'
+import { whole } from '../support/arguments.ts'
 import { typescript } from '../support/typescript.ts'
 import { clientConfig, LocalDynamoDB } from './support/server.ts'
 
@@ -185,10 +186,10 @@ if (process.argv[1] === import.meta.filename) {
       },
     })
     const report = await eight({
-      processes: Number(values.processes),
-      jobs: Number(values.jobs),
-      ...(values.lag === undefined ? {} : { lagMs: Number(values.lag) }),
-      kill: Number(values.kill),
+      processes: whole(values, 'processes', 1),
+      jobs: whole(values, 'jobs', 1),
+      ...(values.lag === undefined ? {} : { lagMs: whole(values, 'lag') }),
+      kill: whole(values, 'kill'),
     })
     console.log(report)
     if (report.settledTwice > 0 || report.unsettled > 0) process.exitCode = 1

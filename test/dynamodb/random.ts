@@ -8,6 +8,7 @@
 
 import { parseArgs } from 'node:util'
 import { conformance } from '../../storages/conformance/index.ts'
+import { seedOf, whole } from '../support/arguments.ts'
 import { Seeded } from '../support/seeded.ts'
 import { atOnce, LocalDynamoDB } from './support/server.ts'
 import { suiteOptions } from './support/suite.ts'
@@ -45,8 +46,7 @@ export async function randomCommands(commands: number, seed: number): Promise<nu
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const { values } = parseArgs({ options: { commands: { type: 'string' }, seed: { type: 'string' } } })
-  const commands = Number(values.commands ?? 3_000)
-  const seed = Number(values.seed ?? Date.now() % 2 ** 31)
+  const { values } = parseArgs({ options: { commands: { type: 'string', default: '3000' }, seed: { type: 'string' } } })
+  const [commands, seed] = [whole(values, 'commands', 1), seedOf(values)]
   console.log(`${await randomCommands(commands, seed)} random commands from seed ${seed}: all as the machine does`)
 }

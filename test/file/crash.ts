@@ -9,6 +9,7 @@
  */
 
 import { parseArgs } from 'node:util'
+import { oneOf, seedOf, whole } from '../support/arguments.ts'
 import { crashCommand } from '../support/fleet/crash.ts'
 import { FileSite } from '../support/fleet/sites.ts'
 
@@ -26,13 +27,13 @@ export async function run(argv: readonly string[]): Promise<void> {
       durability: { type: 'string', default: 'fsync' },
     },
   })
-  const durability = values.durability === 'os' ? 'os' : 'fsync'
+  const durability = oneOf(values, 'durability', ['fsync', 'os'])
   await crashCommand({
-    kills: Number(values.kills),
-    seed: values.seed === undefined ? Date.now() % 2 ** 31 : Number(values.seed),
-    jobs: Number(values.jobs),
-    pauseMs: Number(values.pause),
-    killsPerRound: Number(values.round),
+    kills: whole(values, 'kills'),
+    seed: seedOf(values),
+    jobs: whole(values, 'jobs', 1),
+    pauseMs: whole(values, 'pause', 1),
+    killsPerRound: whole(values, 'round', 1),
     cycles: 0,
     troubles: [],
     site: async () => new FileSite(durability, values.disk ? 'real' : 'memory'),

@@ -13,6 +13,7 @@
 import { parseArgs } from 'node:util'
 import type { Linearizability } from '../../storages/conformance/testing/index.ts'
 import { checkLinearizability } from '../../storages/conformance/testing/index.ts'
+import { whole } from '../support/arguments.ts'
 import type { Bundled } from '../support/bundled.ts'
 import { FileSite, RedisSite, type Site } from '../support/fleet/sites.ts'
 import { exitOnSignals } from '../support/tidy.ts'
@@ -56,7 +57,7 @@ async function command(argv: readonly string[]): Promise<void> {
     process.exitCode = 2
     return
   }
-  const [ops, seed] = [Number(values.ops), Number(values.seed)]
+  const [ops, seed] = [whole(values, 'ops', 1), whole(values, 'seed')]
   const rounds = Math.max(1, Math.ceil(ops / roundOps))
   const totals = { ids: 0, calls: 0, answers: 0, open: 0, nodes: 0, kills: 0 }
   exitOnSignals()

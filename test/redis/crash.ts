@@ -11,6 +11,7 @@
  */
 
 import { parseArgs } from 'node:util'
+import { oneOf, seedOf, someOf, whole } from '../support/arguments.ts'
 import { crashCommand } from '../support/fleet/crash.ts'
 import { RedisSite, type Trouble } from '../support/fleet/sites.ts'
 
@@ -33,15 +34,15 @@ export async function run(argv: readonly string[]): Promise<void> {
       troubles: { type: 'string' },
     },
   })
-  const fsync = values.fsync === 'everysec' ? 'everysec' : 'always'
+  const fsync = oneOf(values, 'fsync', ['always', 'everysec'])
   await crashCommand({
-    kills: Number(values.kills),
-    seed: values.seed === undefined ? Date.now() % 2 ** 31 : Number(values.seed),
-    jobs: Number(values.jobs),
-    pauseMs: Number(values.pause),
-    killsPerRound: Number(values.round),
-    cycles: Number(values.cycles),
-    troubles: serverTroubles.filter((trouble) => values.troubles?.split(',').includes(trouble) ?? true),
+    kills: whole(values, 'kills'),
+    seed: seedOf(values),
+    jobs: whole(values, 'jobs', 1),
+    pauseMs: whole(values, 'pause', 1),
+    killsPerRound: whole(values, 'round', 1),
+    cycles: whole(values, 'cycles'),
+    troubles: someOf(values, 'troubles', serverTroubles),
     site: () => RedisSite.start(fsync, values.disk ? 'real' : 'memory'),
   })
 }

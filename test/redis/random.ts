@@ -13,6 +13,7 @@ import type { StorageHandle } from '../../src/storage.ts'
 import { conformance } from '../../storages/conformance/index.ts'
 import { RedisStorage } from '../../storages/redis/index.ts'
 import { keyBase } from '../../storages/redis/layout.ts'
+import { seedOf, whole } from '../support/arguments.ts'
 import { RedisServer } from '../support/redis-server.ts'
 import { indexFaults } from './indexes.ts'
 import { VirtualTime } from './virtual-client.ts'
@@ -77,9 +78,10 @@ function watched(handle: StorageHandle, after: () => Promise<void>): StorageHand
 }
 
 if (import.meta.filename === process.argv[1]) {
-  const { values } = parseArgs({ options: { commands: { type: 'string' }, seed: { type: 'string' } } })
-  const commands = Number(values.commands ?? 100_000)
-  const seed = Number(values.seed ?? Date.now() % 2 ** 31)
+  const { values } = parseArgs({
+    options: { commands: { type: 'string', default: '100000' }, seed: { type: 'string' } },
+  })
+  const [commands, seed] = [whole(values, 'commands', 1), seedOf(values)]
   const server = await RedisServer.start()
   try {
     const calls = await randomCommands(server, commands, seed)

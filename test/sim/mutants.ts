@@ -10,6 +10,7 @@
  */
 
 import { parseArgs } from 'node:util'
+import { whole } from '../support/arguments.ts'
 import { sourceMutants } from './mutants/list.ts'
 import { tryAll } from './mutants/run.ts'
 
@@ -23,7 +24,7 @@ const { values } = parseArgs({
 })
 
 const mutants = sourceMutants.filter(({ name }) => name.includes(values.only))
-const options = { seeds: Number(values.seeds), ops: Number(values.ops), jobs: Number(values.jobs) }
+const options = { seeds: whole(values, 'seeds', 1), ops: whole(values, 'ops', 1), jobs: whole(values, 'jobs', 1) }
 let caught = 0
 await tryAll(mutants, options, ({ mutant, oracle, message, seeds }) => {
   const fits = oracle !== null && (mutant.oracles as readonly string[]).includes(oracle)

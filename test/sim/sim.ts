@@ -17,6 +17,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { oneOf, whole } from '../support/arguments.ts'
 import type { Tier, Weather } from './setting.ts'
 import type { Outcome } from './simulate.ts'
 import { simulate } from './simulate.ts'
@@ -36,19 +37,12 @@ const { values } = parseArgs({
   },
 })
 
-const seeds = numberOf('seeds', 1)
-const ops = numberOf('ops', 1)
-const from = numberOf('from', 0)
-const jobs = numberOf('jobs', 1)
-const traceLines = numberOf('trace', 0)
-const violationsMax = numberOf('violations', 1)
-
-function numberOf(name: 'seeds' | 'ops' | 'from' | 'jobs' | 'trace' | 'violations', min: number): number {
-  const value = Number(values[name])
-  if (Number.isSafeInteger(value) && value >= min) return value
-  console.error(`--${name} must be a whole number from ${min}`)
-  process.exit(2)
-}
+const seeds = whole(values, 'seeds', 1)
+const ops = whole(values, 'ops', 1)
+const from = whole(values, 'from', 0)
+const jobs = whole(values, 'jobs', 1)
+const traceLines = whole(values, 'trace', 0)
+const violationsMax = whole(values, 'violations', 1)
 
 /** What a run has come to. */
 interface Totals {
@@ -80,8 +74,8 @@ function add(totals: Totals, other: Omit<Totals, 'violations'> & Partial<Totals>
 
 function given(): { weather?: Weather; tier?: Tier } {
   return {
-    ...(values.weather === undefined ? {} : { weather: values.weather as Weather }),
-    ...(values.tier === undefined ? {} : { tier: values.tier as Tier }),
+    ...(values.weather === undefined ? {} : { weather: oneOf(values, 'weather', ['savage', 'rough', 'calm']) }),
+    ...(values.tier === undefined ? {} : { tier: oneOf(values, 'tier', ['memory', 'rows', 'pushing rows']) }),
   }
 }
 

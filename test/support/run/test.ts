@@ -16,6 +16,7 @@
 
 import { parseArgs } from 'node:util'
 import { ensureChromium, skippedForBrowser } from '../../browser/support/ensure-chromium.ts'
+import { whole } from '../arguments.ts'
 import { skippedForRedis } from '../redis-server.ts'
 import { inOrder, testFiles } from './files.ts'
 import { ensureRedis } from './redis.ts'
@@ -32,6 +33,7 @@ const { values, positionals } = parseArgs({
   },
 })
 
+const [jobs, waitingJobs] = [whole(values, 'jobs', 1), whole(values, 'waiting', 1)]
 const files = testFiles(positionals)
 const redis = ensureRedis(print)
 if (redis !== null) print(`# redis: ${redis}`)
@@ -60,10 +62,7 @@ async function runAll(left: string[], jobs: number, behind: boolean): Promise<vo
 }
 const { computing, waiting } = inOrder(files)
 // Who waits for real time to pass must not wait for the processor, too.
-await Promise.all([
-  runAll(computing, Number(values.jobs), waiting.length > 0),
-  runAll(waiting, Number(values.waiting), false),
-])
+await Promise.all([runAll(computing, jobs, waiting.length > 0), runAll(waiting, waitingJobs, false)])
 
 const { passed, failed, skipped, skips, failedFiles } = report.totals
 const missing = skips.filter((skip) => skip.includes(skippedForRedis) || skip.includes(skippedForBrowser))
