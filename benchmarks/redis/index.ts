@@ -27,6 +27,24 @@ function median(rounds: readonly Figures[]): Figures | null {
   return p50 === undefined ? base : { ...base, p50: of('p50'), p95: of('p95'), p99: of('p99') }
 }
 
+/** How long one round of one system may take, ms: not every queue answers everybody who waits. */
+const patienceMs = 30_000
+/** Systems that were given up: what they left behind would disturb their further rounds, and may keep this process. */
+const stuck = new Set<System>()
+
+/** @throws if the system hangs, or did so before */
+function inTime<T>(system: System, work: () => Promise<T>): Promise<T> {
+  if (stuck.has(system)) return Promise.reject(new Error('left out, as it has hung before'))
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      stuck.add(system)
+      reject(new Error(`not done in ${patienceMs / 1_000} s`))
+    }, patienceMs)
+  })
+  return Promise.race([work(), late]).finally(() => clearTimeout(timer))
+}
+
 /**
  * What is measured runs for a while before: a few thousand calls go through code that the compiler still works on, and the systems
  * differ in how much of it they have.
@@ -34,9 +52,9 @@ function median(rounds: readonly Figures[]): Figures | null {
 async function warmUp(one: Case, system: System, server: RedisServer, probe: Probe, warmMs: number): Promise<void> {
   const end = performance.now() + warmMs
   try {
-    while (performance.now() < end) await one.run(system, server.url, probe)
-  } catch {
-    // The rounds will meet it, and tell.
+    while (performance.now() < end) await inTime(system, () => one.run(system, server.url, probe))
+  } catch (error) {
+    console.error(`${system.name}, ${one.name}, warm-up: ${(error as Error).message}`)
   }
 }
 
@@ -54,7 +72,7 @@ async function measured(
     for (let round = 0; round < rounds; round++) {
       for (const system of all) {
         try {
-          found.get(system.name)?.push(await one.run(system, server.url, probe))
+          found.get(system.name)?.push(await inTime(system, () => one.run(system, server.url, probe)))
         } catch (error) {
           console.error(`${system.name}, ${one.name}, round ${round + 1}: ${(error as Error).message}`)
         }
@@ -137,7 +155,7 @@ export async function run(argv: readonly string[] = []): Promise<void> {
     const only = values.only?.split(',')
     const all = found.filter(({ name }) => only === undefined || only.includes(name))
     const rounds = Number(values.rounds)
-    const warmMs = 3_000 * Math.min(1, Number(values.scale))
+    const warmMs = 2_000 * Math.min(1, Number(values.scale))
     const version = await probe.version()
     const ioredis = createRequire(import.meta.url)('ioredis/package.json') as { version: string }
     console.log(`# Redis: jobs a second (Node + Redis CPU, µs a job), latencies p50/p95/p99\n`)
@@ -158,7 +176,7 @@ export async function run(argv: readonly string[] = []): Promise<void> {
     const spent = new Map<string, Costs>()
     for (const system of all) {
       try {
-        spent.set(system.name, await costs(system, server.url, probe))
+        spent.set(system.name, await inTime(system, () => costs(system, server.url, probe)))
       } catch (error) {
         console.error(`${system.name}, costs: ${(error as Error).message}`)
       }
@@ -177,5 +195,6 @@ export async function run(argv: readonly string[] = []): Promise<void> {
   } finally {
     probe.close()
     await server.dispose()
+    if (stuck.size > 0) process.exit()
   }
 }
