@@ -22,28 +22,31 @@ export class Compiled {
   readonly sources = new Map<string, string>()
   readonly #temporary = new TemporaryFolder('compiled')
 
-  /** @param paths - folders to compile, from the root, tests in them left out; and files that are copied as they are */
+  /** @param paths - folders, from the root, tests in them left out, and files: sources are compiled, what is none is copied */
   constructor(paths: readonly string[]) {
     this.folder = this.#temporary.path
     this.program = join(this.folder, 'sound')
     for (const path of paths) {
-      if (statSync(join(root, path)).isDirectory()) this.#compile(path)
+      if (statSync(join(root, path)).isDirectory()) this.#compileFolder(path)
+      else if (path.endsWith('.ts')) this.#compile(path)
       else cpSync(join(root, path), join(this.program, path))
     }
     writeFileSync(join(this.program, 'package.json'), '{"type":"module"}')
     symlinkSync(join(root, 'node_modules'), join(this.folder, 'node_modules'))
   }
 
-  #compile(folder: string): void {
+  #compileFolder(folder: string): void {
     for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
       const path = join(folder, entry.name)
-      if (entry.isDirectory()) this.#compile(path)
-      else if (/(?<!\.test)\.ts$/.test(entry.name)) {
-        const source = readFileSync(join(root, path), 'utf8')
-        this.sources.set(path, source)
-        writeCompiled(this.program, path, source)
-      }
+      if (entry.isDirectory()) this.#compileFolder(path)
+      else if (/(?<!\.test)\.ts$/.test(entry.name)) this.#compile(path)
     }
+  }
+
+  #compile(path: string): void {
+    const source = readFileSync(join(root, path), 'utf8')
+    this.sources.set(path, source)
+    writeCompiled(this.program, path, source)
   }
 
   /** Removes all. */

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { Compiled, writeCompiled } from '../../support/compiled.ts'
 import type { SourceMutant } from './list.ts'
 
-const folders = ['src', 'storages/memory', 'storages/conformance', 'test/sim']
+const folders = ['src', 'storages/memory', 'storages/conformance', 'test/sim', 'test/support/arguments.ts']
 
 /** How a mutant fared. */
 export interface Verdict {
