@@ -179,7 +179,7 @@ t.test('at random, command by command', async (t) => {
     t.equal(table.nextForgetAt(), null)
     t.equal(table.nextOutboxInMs(now), null)
   }
-  t.ok(outboxes > 10, `${outboxes} outboxes were collected`)
+  t.ok(outboxes > 0, `${outboxes} outboxes were collected`)
 })
 
 t.test('an exhausted record does not hide the due ones behind it', async (t) => {
