@@ -6,6 +6,7 @@
  */
 
 import { parseArgs } from 'node:util'
+import { whole } from '../../test/support/arguments.ts'
 import { machine } from '../support/report.ts'
 import { contention } from './contention.ts'
 import { cpu } from './cpu.ts'
@@ -14,9 +15,10 @@ import { units } from './units.ts'
 
 export async function run(argv: string[] = []): Promise<void> {
   const { values } = parseArgs({ args: argv, options: { jobs: { type: 'string', default: '500' } } })
+  const jobs = whole(values, 'jobs', 1)
   console.log(`# DynamoDB, on dynalite in this process\n\n${machine()}\n`)
   await units()
-  await contention(Number(values.jobs))
+  await contention(jobs)
   await idle()
   await cpu()
 }

@@ -9,6 +9,7 @@ import { writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
+import { above, whole } from '../../test/support/arguments.ts'
 import { RedisServer } from '../../test/support/redis-server.ts'
 import { figure, machine, spread, table } from '../support/report.ts'
 import { chart } from './chart.ts'
@@ -148,14 +149,15 @@ export async function run(argv: readonly string[] = []): Promise<void> {
       svg: { type: 'string', default: path.join('benchmarks', 'redis', 'results.svg') },
     },
   })
+  const [rounds, deepest, scale] = [whole(values, 'rounds', 1), whole(values, 'deep', 1), above(values, 'scale')]
   const server = await RedisServer.start()
   const probe = new Probe(server.url)
   try {
     const { systems: found, skipped } = await systems()
     const only = values.only?.split(',')
     const all = found.filter(({ name }) => only === undefined || only.includes(name))
-    const rounds = Number(values.rounds)
-    const warmMs = 2_000 * Math.min(1, Number(values.scale))
+    if (all.length === 0) throw new Error(`--only names none of ${found.map(({ name }) => name).join(', ')}`)
+    const warmMs = 2_000 * Math.min(1, scale)
     const version = await probe.version()
     const ioredis = createRequire(import.meta.url)('ioredis/package.json') as { version: string }
     console.log(`# Redis: jobs a second (Node + Redis CPU, µs a job), latencies p50/p95/p99\n`)
@@ -165,12 +167,12 @@ export async function run(argv: readonly string[] = []): Promise<void> {
     console.log(all.map((system) => `${system.name} ${system.version}`).join(', '))
     for (const reason of skipped) console.log(`Left out: ${reason}`)
 
-    const results = await measured(cases(Number(values.scale)), all, server, probe, { rounds, warmMs })
+    const results = await measured(cases(scale), all, server, probe, { rounds, warmMs })
     print('case', results, all)
     printRatios(results, all)
 
     const deepSystems = all.filter(({ name }) => name === 'floor' || name === 'askonce')
-    const deep = await measured(depthCases(Number(values.deep)), deepSystems, server, probe, { rounds, warmMs: 0 })
+    const deep = await measured(depthCases(deepest), deepSystems, server, probe, { rounds, warmMs: 0 })
     print('depth', deep, deepSystems)
 
     const spent = new Map<string, Costs>()

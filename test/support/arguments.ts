@@ -22,6 +22,12 @@ export function whole<Name extends string>(
   return Number.isSafeInteger(value) && value >= min ? value : refuse(`--${name} must be a whole number from ${min}`)
 }
 
+/** A number above 0. */
+export function above<Name extends string>(values: Values & { readonly [name in Name]?: unknown }, name: Name): number {
+  const value = Number(values[name])
+  return value > 0 && value < Number.POSITIVE_INFINITY ? value : refuse(`--${name} must be a number above 0`)
+}
+
 /** The seed that was given, or one of now. */
 export function seedOf(values: Values & { readonly seed?: string | undefined }): number {
   return values.seed === undefined ? Date.now() % 2 ** 31 : whole(values, 'seed')
