@@ -8,7 +8,6 @@ import { decode, decodeError, encode, encodeError, read, thrownIn, toError } fro
 import type { Counters } from './counters.ts'
 import type { Effects } from './effects.ts'
 import {
-  type AskonceError,
   AttemptsExhaustedError,
   guardDuration,
   HandlerTimeoutError,
@@ -20,9 +19,10 @@ import {
   UnrecoverableError,
 } from './errors.ts'
 import type { SafeEmitter } from './events.ts'
-import type { Exchange, Pending } from './exchange.ts'
-import type { Ending, Lease, LeaseKeeper } from './leases.ts'
-import { LeasedJob } from './leases.ts'
+import type { Exchange } from './exchange.ts'
+import type { Ending, Lease } from './lease.ts'
+import { LeasedJob } from './lease.ts'
+import type { LeaseKeeper } from './leases.ts'
 import { limits } from './limits.ts'
 import type { SettleOutcome } from './machine.ts'
 import type { AfterExecutionContext, Handler, Job } from './options.ts'
@@ -67,11 +67,9 @@ export class Attempts<TPayload, TResult> {
   /**
    * Makes the job that the handler will see.
    *
-   * @param now - by the monotonic clock
    * @returns false if its payload can't be decoded: the job has been failed
    */
-  prepare(lease: Lease<TPayload>, now: number): boolean {
-    lease.startedMonotonic = now
+  prepare(lease: Lease<TPayload>): boolean {
     try {
       const payload = decode(this.#settings.payloadSerde, lease.record.payload, 'payload')
       lease.job = new LeasedJob(lease.record, payload, this.#effects)
@@ -214,7 +212,7 @@ export class Attempts<TPayload, TResult> {
     const { record, job } = lease
     const { clock } = this.#settings
     const finishedAt = clock.now()
-    const durationMs = clock.monotonic() - lease.startedMonotonic
+    const durationMs = clock.monotonic() - lease.claimedAt
     const context: AfterExecutionContext<TPayload, TResult> = {
       id: record.spec.id,
       payload: (job as LeasedJob<TPayload>).payload,
@@ -281,86 +279,47 @@ export class Attempts<TPayload, TResult> {
     const { onFree } = lease
     lease.onFree = null
     onFree?.()
-    this.#exchange.settle(new Settling(this, lease, verdict, result, error))
+    lease.conclude(verdict, result, error, this.#concluded)
+    this.#exchange.settle(lease)
   }
 
-  /** @internal The storage answered a verdict; null: it never will. */
-  conclude(settling: Settling<TPayload, TResult>, outcome: SettleOutcome | null): void {
-    const { lease, verdict } = settling
+  /** The storage answered a verdict; null: it never will. */
+  readonly #concluded = (lease: Lease<TPayload>, outcome: SettleOutcome | null): void => {
     this.#keeper.remove(lease)
     if (outcome === 'settled') {
-      this.#tell(settling)
-      if (lease.onEnd !== null) lease.onEnd(endingOf(verdict))
+      this.#tell(lease)
+      if (lease.onEnd !== null) lease.onEnd(endingOf(lease.verdict))
       return
     }
     if (outcome === 'stale') {
       this.#counters.stale_ignored++
-      lease.job?.abort(new LeaseLostError(settling.id))
-      this.#emitter.emit('stale', { id: settling.id, attempts: lease.record.attempts })
+      lease.job?.abort(new LeaseLostError(lease.id))
+      this.#emitter.emit('stale', { id: lease.id, attempts: lease.record.attempts })
     }
     lease.onEnd?.({ kind: 'lost' })
   }
 
-  #tell(settling: Settling<TPayload, TResult>): void {
-    const { id, lease, verdict } = settling
+  #tell(lease: Lease<TPayload>): void {
+    const { id, verdict } = lease
     const { attempts } = lease.record
     switch (verdict.kind) {
       case 'complete': {
         this.#counters.completed++
         if (!this.#emitter.has('completed')) return
-        const durationMs = this.#settings.clock.monotonic() - lease.startedMonotonic
-        this.#emitter.emit('completed', { id, result: settling.result as TResult, attempts, durationMs })
+        const durationMs = this.#settings.clock.monotonic() - lease.claimedAt
+        this.#emitter.emit('completed', { id, result: lease.result as TResult, attempts, durationMs })
         return
       }
       case 'fail':
         this.#counters.failed++
-        this.#emitter.emit('failed', { id, error: settling.error as Error, attempts })
+        this.#emitter.emit('failed', { id, error: lease.error as Error, attempts })
         return
       case 'retry':
         this.#counters.retried++
-        this.#emitter.emit('retrying', { id, error: settling.error as Error, attempts, delayMs: verdict.delayMs })
+        this.#emitter.emit('retrying', { id, error: lease.error as Error, attempts, delayMs: verdict.delayMs })
         return
       case 'release':
     }
-  }
-}
-
-/** One verdict on its way to the storage. */
-class Settling<TPayload, TResult> implements Pending {
-  readonly lease: Lease<TPayload>
-  readonly id: string
-  readonly generation: string
-  verdict: Verdict
-  readonly result: TResult | undefined
-  error: Error | undefined
-  readonly #attempts: Attempts<TPayload, TResult>
-
-  constructor(
-    attempts: Attempts<TPayload, TResult>,
-    lease: Lease<TPayload>,
-    verdict: Verdict,
-    result: TResult | undefined,
-    error: Error | undefined,
-  ) {
-    this.#attempts = attempts
-    this.lease = lease
-    this.id = lease.record.spec.id
-    this.generation = lease.record.generation
-    this.verdict = verdict
-    this.result = result
-    this.error = error
-  }
-
-  settled(outcome: SettleOutcome | null): void {
-    this.#attempts.conclude(this, outcome)
-  }
-
-  refused(error: AskonceError): boolean {
-    if (this.verdict.kind === 'fail') return false
-    // Running the handler again would answer the same: the job fails.
-    this.error = error
-    this.verdict = fail(encodeError(error), this.lease.record.spec.failureTTL)
-    return true
   }
 }
 

@@ -7,7 +7,7 @@
 import type { Attempts } from './attempts.ts'
 import type { Clock, Timer } from './clock.ts'
 import { InvalidArgumentError } from './errors.ts'
-import type { Lease } from './leases.ts'
+import type { Lease } from './lease.ts'
 import type { BatchHandler, BatchOutcome, Handler, Job } from './options.ts'
 import type { Executor } from './worker.ts'
 
@@ -27,8 +27,8 @@ export class SingleExecutor<TPayload, TResult> implements Executor<TPayload> {
     return this.#free
   }
 
-  take(lease: Lease<TPayload>, now: number): void {
-    if (!this.#attempts.prepare(lease, now)) return
+  take(lease: Lease<TPayload>): void {
+    if (!this.#attempts.prepare(lease)) return
     this.#free--
     lease.onFree = this.#release
     this.#attempts.begin(lease, this.#handler)
@@ -71,8 +71,8 @@ export class BatchExecutor<TPayload, TResult> implements Executor<TPayload> {
     return Math.max(0, this.#freeCalls * this.#size - this.#gathering.length)
   }
 
-  take(lease: Lease<TPayload>, now: number): void {
-    if (!this.#attempts.prepare(lease, now)) return
+  take(lease: Lease<TPayload>): void {
+    if (!this.#attempts.prepare(lease)) return
     this.#gathering.push(lease)
     if (this.#gathering.length >= this.#size) this.#flush()
     else if (this.#timer === null) this.#timer = this.#clock.timer(() => this.#flush(), this.#waitMs, true)

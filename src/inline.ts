@@ -9,7 +9,8 @@ import { errorOf } from './attempts.ts'
 import { decode } from './codec.ts'
 import type { Counters } from './counters.ts'
 import { JobCancelledError, JobFailedError, StateError, StoppedError, StorageError } from './errors.ts'
-import type { Ending, LeaseKeeper } from './leases.ts'
+import type { Ending } from './lease.ts'
+import type { LeaseKeeper } from './leases.ts'
 import type { Handler, RunOptions, WaitOptions } from './options.ts'
 import type { Producer } from './producer.ts'
 import { answerOf } from './producer.ts'
@@ -204,7 +205,7 @@ export class Asker<TPayload, TResult> {
       const lease = this.#keeper.add(record, sentAt, now)
       const ended = new Promise<Ending>((resolve) => {
         lease.onEnd = resolve
-        if (this.#attempts.prepare(lease, now)) this.#attempts.begin(lease, handler)
+        if (this.#attempts.prepare(lease)) this.#attempts.begin(lease, handler)
       })
       return await wait.orFail(ended)
     } finally {

@@ -6,7 +6,8 @@
 
 import type { Clock, Timer } from './clock.ts'
 import type { Claimer, Exchange } from './exchange.ts'
-import type { Lease, LeaseKeeper } from './leases.ts'
+import type { Lease } from './lease.ts'
+import type { LeaseKeeper } from './leases.ts'
 import { limits } from './limits.ts'
 import { PollTimer } from './poll-timer.ts'
 import type { JobRecord } from './record.ts'
@@ -17,8 +18,7 @@ import type { TokenSource } from './tokens.ts'
 export interface Executor<TPayload> {
   /** How many more it can take now. */
   capacity(): number
-  /** @param now - by the monotonic clock */
-  take(lease: Lease<TPayload>, now: number): void
+  take(lease: Lease<TPayload>): void
   /** No more jobs will come: begin what waits for company. */
   drain?(): void
 }
@@ -127,7 +127,7 @@ export class Worker<TPayload> implements Claimer {
       for (const record of answer.jobs) this.#parts.onUnwanted(keeper.add(record, sentAt, now))
       return
     }
-    for (const record of answer.jobs) executor.take(keeper.add(record, sentAt, now), now)
+    for (const record of answer.jobs) executor.take(keeper.add(record, sentAt, now))
     if (answer.jobs.length > 0 || answer.exhausted.length > 0) this.#timer.found()
     if (!this.#timer.armed) this.#timer.wakeAtLast()
     const full = answer.jobs.length >= request.limit

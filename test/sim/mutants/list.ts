@@ -339,9 +339,9 @@ export const sourceMutants: readonly SourceMutant[] = [
   },
   {
     name: 'verdicts are stored for the lease before',
-    file: 'src/attempts.ts',
-    find: `    this.generation = lease.record.generation`,
-    replace: `    this.generation = lease.record.attempts > 1 ? 'the one before' : lease.record.generation`,
+    file: 'src/lease.ts',
+    find: `    return this.record.generation`,
+    replace: `    return this.record.attempts > 1 ? 'the one before' : this.record.generation`,
     oracles: ['liveness', 'calm'],
   },
   {
