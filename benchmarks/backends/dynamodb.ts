@@ -47,7 +47,7 @@ export const dynamodb: Backend = {
   name: 'dynamodb',
   title: 'DynamoDB (dynalite)',
   baseline: 'the SDK: a conditional put, two conditional updates; what is due is known in the process',
-  pace: 150,
+  pace: 500,
   depthMax: 1_000,
   async start() {
     const server = await startDynalite()

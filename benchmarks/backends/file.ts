@@ -57,5 +57,5 @@ function file(durability: 'fsync' | 'os', pace: number): Backend {
   }
 }
 
-export const fileFsync = file('fsync', 6_000)
-export const fileOs = file('os', 20_000)
+export const fileFsync = file('fsync', 80_000)
+export const fileOs = file('os', 120_000)

@@ -13,7 +13,7 @@ export const memory: Backend = {
   name: 'memory',
   title: 'Memory',
   baseline: 'a Map of records and an array of ids, one await a step',
-  pace: 200_000,
+  pace: 500_000,
   depthMax: 500_000,
   async start() {
     return {

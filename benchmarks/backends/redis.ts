@@ -16,7 +16,7 @@ export const redis: Backend = {
   name: 'redis',
   title: 'Redis',
   baseline: 'ioredis, one EVALSHA written by hand for each step',
-  pace: 20_000,
+  pace: 50_000,
   depthMax: 500_000,
   async start() {
     const server = await RedisServer.start()

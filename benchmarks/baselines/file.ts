@@ -38,7 +38,8 @@ export function appendLoop(folder: string, fsync: boolean, count: () => void): S
       setImmediate(flush)
     })
   return mapAndArray(
-    (step, id, entry) => append(`${JSON.stringify({ step, id, ...entry })}\n`),
+    // The payload is in the log already when the job is claimed.
+    (step, id, entry) => append(`${JSON.stringify(step === 'claim' ? { step, id } : { step, id, ...entry })}\n`),
     async () => fs.closeSync(fd),
   )
 }

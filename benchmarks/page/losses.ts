@@ -7,7 +7,7 @@
 import type { BackendName } from '../backends/backend.ts'
 import type { MetricName } from '../results/metrics.ts'
 import type { Results, Series } from '../results/results.ts'
-import { advantages, baselineOf, indexed } from '../results/statistics.ts'
+import { advantages, baselineOf, indexed, ratioToBare } from '../results/statistics.ts'
 import { figure, spread, table } from '../support/report.ts'
 
 /** One case in which askonce is behind the bare baseline. */
@@ -53,23 +53,91 @@ function microseconds(series: Series): number {
   return series.metric === 'rate' ? 1e6 / value : value * 1_000
 }
 
-/** Why, for each backend. What is said holds whenever there is a loss at all; the figures stand beside it. */
-const reasons: Record<BackendName, string> = {
-  memory:
-    'The bare loop keeps the caller’s own object in a Map and hands it on. askonce encodes each payload and result (so that nobody’s later change reaches a stored job), digests the payload to notice another one under the same id, gives each record its tokens, attempts and TTLs, keeps an index by time, leases every run and fences its end. With a millisecond of real work in the handler the difference is lost in it; where a Map would really do, use a Map.',
-  'file-fsync':
-    'Mostly the disk’s own pace, and what has to be on it: checksummed lines with tokens and lease terms. Producer and worker keep a replica each here, as two processes would, and read each other’s lines; the bare loop has one state, reads nothing back, compacts nothing, and no second process could use it. A lone caller waits for a sync of its own at each step, as the bare loop’s does.',
-  'file-os':
-    'Without the sync what is left is processor time: encoding, checksums, and reading the other party’s lines, of which the bare loop does none.',
-  redis:
-    'A lone caller has nobody to share a round trip with, so what the scripts do besides shows: an index by time, fingerprint, TTLs, tokens, hints to those who wait. From a few calls in flight on, many travel as one, and the bare loop is behind.',
-  dynamodb:
-    'The bare loop knows in the process what is due and who waits. askonce finds due jobs through an index, writes that index’s keys with each step, and polls for what other processes did: a conditional write more or less costs the same, but there are more requests, and waiting is as quick as the polling. The processor time of the SDK weighs as much as the service here: dynalite and Node share this machine.',
+/** Why, of some losses. Said where there are such. */
+interface Reason {
+  readonly of: (loss: Loss) => boolean
+  /** Null where the figures say something else. */
+  readonly text: string | ((results: Results) => string | null)
+}
+
+const any = (): boolean => true
+const isIn =
+  (...scenarios: readonly string[]) =>
+  ({ series }: Loss): boolean =>
+    scenarios.includes(series.scenario)
+const isAlone = ({ series }: Loss): boolean => /^(?:1 |one )/.test(series.case) && series.scenario !== 'payload'
+const isCrowded = ({ series }: Loss): boolean => /^(?:16|50|64) (?:in flight|at once)/.test(series.case)
+const isLarge = ({ series }: Loss): boolean => series.case === '64 KB'
+
+/** What many jobs at once cost on Redis, where that is less than the baseline's. */
+function crowdedOnRedis(results: Results): string | null {
+  const all = indexed(results)
+  const ratios = results.series
+    .filter((series) => series.backend === 'redis' && series.metric === 'cpu' && isCrowded({ series } as Loss))
+    .flatMap((series) => ratioToBare(series, all) ?? [])
+  if (ratios.length === 0 || Math.max(...ratios) >= 1) return null
+  return `Many calls at once travel as one, and a job takes ${figure(Math.min(...ratios))} to ${figure(Math.max(...ratios))} of the baseline’s processor time. Where the rate is behind all the same, Node and Redis take turns: a worker has one call under way at a time, while the bare loops have as many as there are jobs.`
+}
+
+const reasons: Record<BackendName, readonly Reason[]> = {
+  memory: [
+    {
+      of: any,
+      text: 'The bare loop keeps the caller’s own object in a Map and hands it on. askonce encodes each payload and result (so that nobody’s later change reaches a stored job), digests the payload to notice another one under the same id, gives each record its tokens, attempts and TTLs, keeps an index by time, leases every run and fences its end. With a millisecond of real work in the handler the difference is lost in it; where a Map would really do, use a Map.',
+    },
+  ],
+  'file-fsync': [
+    {
+      of: ({ series }) => series.scenario !== 'duplicate',
+      text: 'Checksummed lines with tokens and lease terms have to be on the disk. Producer and worker keep a replica each here, as two processes would, and read each other’s lines; the bare loop has one state, reads nothing back, compacts nothing, and no second process could use it.',
+    },
+    {
+      of: isIn('duplicate'),
+      text: 'A duplicate writes nothing. It takes a turn of the event loop, a look at the file in case that others have written, and a copy of the result, where the bare loop looks into its Map.',
+    },
+    {
+      of: isLarge,
+      text: 'A large payload is encoded, digested, checksummed, and parsed again by the other party; the bare loop writes it, and hands on the caller’s own object.',
+    },
+  ],
+  'file-os': [
+    {
+      of: any,
+      text: 'Without the sync what is left is processor time: encoding, checksums, a look at the file for each turn, and reading the other party’s lines, of which the bare loop does none.',
+    },
+  ],
+  redis: [
+    {
+      of: isAlone,
+      text: 'A lone caller has nobody to share a round trip with, so what the scripts do besides shows: an index by time, fingerprint, TTLs, tokens, hints to those who wait.',
+    },
+    { of: isCrowded, text: crowdedOnRedis },
+    {
+      of: isIn('payload'),
+      text: 'A record is one text, put together for each payload, digested, and cut apart again by who reads it; the bare loop sends the payload as it is.',
+    },
+  ],
+  dynamodb: [
+    {
+      of: any,
+      text: 'The bare loop knows in the process what is due and who waits. askonce finds due jobs through an index, writes that index’s keys with each step, and polls for what other processes did: a conditional write more or less costs the same, but there are more requests, and waiting is as quick as the polling. The processor time of the SDK weighs as much as the service here: dynalite and Node share this machine.',
+    },
+  ],
+}
+
+function reasonsOf(name: BackendName, own: readonly Loss[], results: Results): string {
+  return reasons[name]
+    .filter(({ of }) => own.some(of))
+    .flatMap(({ text }) => (typeof text === 'string' ? text : (text(results) ?? [])))
+    .join(' ')
 }
 
 export function lossesText(results: Results): string {
   const found = losses(results)
   const title = (name: BackendName) => results.backends.find((backend) => backend.name === name)?.title ?? name
+  if (!results.series.some(({ scenario, metric, system }) => system !== 'bare' && judged[scenario] === metric)) {
+    return 'This run measured nothing that could be judged.'
+  }
   if (found.length === 0) return 'In no case that this run measured was askonce behind its bare baseline.'
   const parts: string[] = [
     'In µs a job: of a rate, the time from one job’s end to the next’s; of a p50, from the call to its answer. askonce’s, then the baseline’s.',
@@ -84,7 +152,7 @@ export function lossesText(results: Results): string {
       `${figure(own)} to ${figure(bare)}`,
     ])
     parts.push(
-      `### ${title(name)}\n\n${reasons[name]}\n\n${table(['behind the baseline in', 'of', '', 'µs a job'], rows)}`,
+      `### ${title(name)}\n\n${reasonsOf(name, own, results)}\n\n${table(['behind the baseline in', 'of', '', 'µs a job'], rows)}`,
     )
   }
   parts.push(...[spaceText(results), idleText(results), vinText(results)].filter((text) => text !== null))

@@ -73,7 +73,7 @@ known to be wrong with these figures, is told in [Performance](performance.md).`
 function headlineTable(results: Results): string {
   const all = indexed(results)
   const rows = headlines.map(([scenario, one, metric, label]) => [
-    `${label}, ${metrics[metric].unit}`,
+    `${label}, ${metrics[metric].unit} (${metrics[metric].better} is better)`,
     ...results.backends.map(({ name: backend }) => {
       const series = all.get(keyOf({ scenario, case: one, backend, system: 'askonce', metric }))
       if (series === undefined) return ''

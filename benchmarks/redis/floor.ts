@@ -57,16 +57,20 @@ export const floor: System = {
     const leases = `{${name}}:l`
     const waiting = new Map<string, () => void>()
     const workers: Redis[] = []
-    let onWork: (() => void)[] = []
+    /** Of the loops that claim or sleep; one is taken out for each job that is told of. */
+    const sleepers = new Set<() => void>()
     let stopped = false
     let completed = 0
-    await subscriber.subscribe(`${name}:work`, `${name}:done`)
+    await subscriber.subscribe(`${name}:done`)
     subscriber.on('message', (channel, id) => {
       if (channel === `${name}:done`) {
         waiting.get(id)?.()
         waiting.delete(id)
       } else {
-        onWork.shift()?.()
+        const [first] = sleepers
+        if (first === undefined) return
+        sleepers.delete(first)
+        first()
       }
     })
     const enqueue = (id: string, payload?: unknown) => {
@@ -80,23 +84,32 @@ export const floor: System = {
         const done = new Promise<void>((resolve) => waiting.set(id, resolve))
         await enqueue(id, payload)
         await done
-        return JSON.parse((await client.hget(prefix + id, 'result')) as string)
+        // HMGET, which no script calls: what is called in scripts is not counted as sent.
+        return JSON.parse((await client.hmget(prefix + id, 'result'))[0] as string)
       },
       async work(concurrency, onRun) {
         const worker = new Redis(url)
         workers.push(worker)
+        // Only here: who only asks need not hear of it.
+        await subscriber.subscribe(`${name}:work`)
         let token = 0
         const loop = async () => {
           while (!stopped) {
             const mine = `token-${process.pid}-${token++}`
-            const heard = new Promise<void>((resolve) => onWork.push(resolve))
+            // Before the claim, so that nothing is told of in between.
+            let wake: (() => void) | undefined
+            const heard = new Promise<void>((resolve) => {
+              wake = resolve
+              sleepers.add(resolve)
+            })
             const end = String(Date.now() + 30_000)
             const job = (await worker.evalsha(shas.claim, 2, list, leases, prefix, mine, end)) as string[] | null
             if (job === null) {
               await heard
               continue
             }
-            onWork.pop()
+            // Its own, and no other's. Had it been woken meanwhile, it comes round to claim again.
+            sleepers.delete(wake as () => void)
             const [id, data] = job as [string, string]
             JSON.parse(data)
             await onRun()
@@ -109,8 +122,7 @@ export const floor: System = {
       completed: () => completed,
       async close() {
         stopped = true
-        for (const wake of onWork) wake()
-        onWork = []
+        for (const wake of sleepers) wake()
         for (const one of [client, subscriber, ...workers]) one.disconnect()
       },
     }

@@ -7,7 +7,6 @@
 
 import { writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { above, whole } from '../../test/support/arguments.ts'
 import { RedisServer } from '../../test/support/redis-server.ts'
@@ -146,7 +145,7 @@ export async function run(argv: readonly string[] = []): Promise<void> {
       scale: { type: 'string', default: '1' },
       deep: { type: 'string', default: '500000' },
       only: { type: 'string' },
-      svg: { type: 'string', default: path.join('benchmarks', 'redis', 'results.svg') },
+      svg: { type: 'string' },
     },
   })
   const [rounds, deepest, scale] = [whole(values, 'rounds', 1), whole(values, 'deep', 1), above(values, 'scale')]
@@ -192,8 +191,10 @@ export async function run(argv: readonly string[] = []): Promise<void> {
         return figures ? [{ system: system.name, nodeUs: figures.nodeUs, redisUs: figures.redisUs }] : []
       }),
     }))
-    writeFileSync(values.svg, chart('CPU per job, Node (dark) and Redis (light)', groups))
-    console.log(`\nChart: ${values.svg}`)
+    if (values.svg !== undefined) {
+      writeFileSync(values.svg, chart('CPU per job, Node (dark) and Redis (light)', groups))
+      console.log(`\nChart: ${values.svg}`)
+    }
   } finally {
     probe.close()
     await server.dispose()

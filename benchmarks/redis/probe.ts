@@ -32,7 +32,7 @@ export class Probe {
     const stats = await this.redis.info('commandstats')
     let calls = 0
     for (const [, count] of stats.matchAll(
-      /^cmdstat_(?:evalsha|eval|evalsha_ro|eval_ro|fcall|ping|subscribe|ssubscribe|unsubscribe|sunsubscribe):calls=(\d+)/gm,
+      /^cmdstat_(?:evalsha|eval|hmget|evalsha_ro|eval_ro|fcall|ping|subscribe|ssubscribe|unsubscribe|sunsubscribe):calls=(\d+)/gm,
     )) {
       calls += Number(count)
     }

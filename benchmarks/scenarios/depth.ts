@@ -7,8 +7,10 @@
 import { fill, ids, processed, withSession } from './measure.ts'
 import type { Case, Scenario } from './scenario.ts'
 
-/** What is measured of it, seconds at the backend's pace. */
+/** What is measured of it, seconds at the backend's pace; and what goes before. */
 const seconds = 0.5
+/** Jobs that warm up, at most. */
+const warmMax = 20_000
 
 interface DepthCase extends Case {
   readonly queued: number
@@ -21,11 +23,11 @@ function depth(queued: number, quick: boolean): DepthCase {
     queued,
     quick,
     size: 'own',
-    rounds: queued > 100_000 ? 1 : 3,
+    rounds: 3,
     measure: (trial) =>
       withSession(trial, async (session) => {
         const jobs = Math.max(200, Math.round(trial.backend.pace * (trial.quick ? seconds / 5 : seconds)))
-        const warm = 500
+        const warm = Math.min(jobs, warmMax)
         // The queue is never less deep than it is said to be.
         await fill(session, ids('job', warm + jobs + queued))
         return processed(trial, session, 64, warm, jobs)

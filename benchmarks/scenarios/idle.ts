@@ -16,14 +16,15 @@ export const idleScenario: Scenario = {
     {
       name: '64 slots',
       size: 'own',
-      rounds: 1,
+      rounds: 4,
       together: true,
       measure: (trial) =>
         withSession(trial, async (session) => {
           await session.work(64, () => {})
           // Looks come at ever longer intervals: what they settle at counts.
+          globalThis.gc?.()
           await sleep(quick ? 500 : 3_000)
-          const seconds = quick ? 1 : 6
+          const seconds = quick ? 1 : 4
           const before = await trial.site.spent()
           const cpuBefore = process.cpuUsage()
           await sleep(seconds * 1_000)

@@ -15,12 +15,12 @@ export const spaceScenario: Scenario = {
   name: 'space',
   title: 'Memory and disk per job',
   about:
-    'Bytes of Node’s heap and buffers, and of what lies outside (the folder, Redis, the table), per small job: all queued, with the producer’s queue alone, then all completed, with the worker’s, too.',
+    'Bytes of Node’s heap and buffers (Memory, File: the others keep no records there), and of what lies outside (the folder, Redis, the table), per small job: all queued, with the producer’s queue alone, then all completed, with the worker’s, too. Of DynamoDB items count, entries of indexes do not: only askonce has an index.',
   cases: () => [
     {
       name: 'small jobs',
       size: 'own',
-      rounds: 1,
+      rounds: 3,
       async measure(trial) {
         // What only first jobs bring along, such as connections and compiled code, is no job's.
         await withSession(trial, async (session) => {
@@ -31,6 +31,7 @@ export const spaceScenario: Scenario = {
         })
         return withSession(trial, async (session) => {
           const { site, backend, quick } = trial
+          const hasRecords = site.address.kind === 'memory' || site.address.kind === 'file'
           const jobs = Math.min(backend.depthMax / (quick ? 4 : 1), quick ? 10_000 : 50_000)
           const look = async () => {
             // Answers that are still being dealt with hold memory, too.
@@ -44,8 +45,11 @@ export const spaceScenario: Scenario = {
           await until(() => session.completed() >= jobs)
           const completed = await look()
           return {
-            heapQueued: (queued.heap - before.heap) / jobs,
-            heapCompleted: (completed.heap - before.heap) / jobs,
+            // Elsewhere the heap holds no records: what is left of so few bytes is chance.
+            ...(hasRecords && {
+              heapQueued: (queued.heap - before.heap) / jobs,
+              heapCompleted: (completed.heap - before.heap) / jobs,
+            }),
             ...(site.address.kind !== 'memory' && {
               outsideQueued: (queued.outside - before.outside) / jobs,
               outsideCompleted: (completed.outside - before.outside) / jobs,

@@ -72,7 +72,7 @@ export const wakeScenario: Scenario = {
       rounds: quick ? 2 : 3,
       measure: async (trial) => {
         const polls = trial.site.address.kind === 'dynamodb'
-        const count = (quick ? 20 : 100) / (polls ? 4 : 1)
+        const count = (quick ? 20 : 200) / (polls ? 4 : 1)
         let ran: (at: bigint) => void = () => {}
         const asker = await parties(trial, () => ran(process.hrtime.bigint()))
         try {

@@ -7,19 +7,13 @@
 import type { Address } from '../backends/backend.ts'
 import { storageAt } from '../backends/storage-at.ts'
 import { isChild, serve, spawned } from '../run/child.ts'
-import { upload } from './rows.ts'
+import { type Upload, upload } from './rows.ts'
 import { type Uploader, type UploaderName, uploaders } from './uploaders.ts'
 
 interface Open {
   readonly system: UploaderName
   readonly address: Address
   readonly baseUrl: string
-}
-
-/** What is in the file. */
-export interface Upload {
-  readonly rows: number
-  readonly distinct: number
 }
 
 interface Question {
@@ -55,7 +49,7 @@ if (isChild(import.meta.url)) {
       uploader = await uploaders[open.system](place)
       return null
     }
-    if (file !== undefined) return uploader?.upload(upload(file.rows, file.distinct))
+    if (file !== undefined) return uploader?.upload(upload(file))
     await uploader?.close()
     return null
   })

@@ -1,6 +1,6 @@
 /**
- * Those who upload a file of VINs and want every row decoded: by askonce, by BullMQ with its deduplication, and by a plain
- * single-flight map. All ask vPIC by the same client.
+ * Those who upload a file of VINs and want every row decoded: by askonce, by BullMQ with its deduplication, and by plain Maps: of what is
+ * under way (single-flight), or of all answers. All ask vPIC by the same client.
  *
  * @module
  */
@@ -33,7 +33,8 @@ export interface Place {
 export const uploaders = {
   askonce: (place: Place) => askonce(place, { size: 50 }),
   'askonce, single calls': (place: Place) => askonce(place, { size: 1, concurrency: callsInFlight }),
-  'single-flight': singleFlight,
+  'single-flight': (place: Place) => map(place, false),
+  'answers kept in a Map': (place: Place) => map(place, true),
   'BullMQ, deduplication': (place: Place) => bullmq(place, (vin) => ({ deduplication: { id: vin } })),
   'BullMQ, job ids kept': (place: Place) => bullmq(place, (vin) => ({ jobId: `vin-${vin}` })),
 } satisfies Record<string, (place: Place) => Promise<Uploader>>
@@ -59,7 +60,8 @@ async function askonce(place: Place, batch: NonNullable<VinDecoderOptions['batch
   }
 }
 
-async function singleFlight({ baseUrl }: Place): Promise<Uploader> {
+/** @param keeps - whether answers are kept, for ever */
+async function map({ baseUrl }: Place, keeps: boolean): Promise<Uploader> {
   const client = createVpicClient({ baseUrl })
   const running = new Map<string, Promise<unknown>>()
   const queued: (() => void)[] = []
@@ -78,7 +80,7 @@ async function singleFlight({ baseUrl }: Place): Promise<Uploader> {
   const decode = (vin: string): Promise<unknown> => {
     const known = running.get(vin)
     if (known !== undefined) return known
-    const made = call(vin).finally(() => running.delete(vin))
+    const made = keeps ? call(vin) : call(vin).finally(() => running.delete(vin))
     running.set(vin, made)
     return made
   }
