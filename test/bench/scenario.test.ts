@@ -34,12 +34,12 @@ t.test('names of scenarios and cases are keys: each is there once', async (t) =>
 })
 
 t.test('the file of VINs: all distinct ones, evenly, each sound; the same again from the same seed', async (t) => {
-  const rows = upload(1_000, 100)
+  const rows = upload({ rows: 1_000, distinct: 100 })
   const counts = new Map<string, number>()
   for (const vin of rows) counts.set(vin, (counts.get(vin) ?? 0) + 1)
   t.equal(counts.size, 100)
   t.ok([...counts.values()].every((count) => count === 10))
   t.ok([...counts.keys()].every((vin) => passesCheckDigit(vin) && checkVin(vin).ok))
-  t.same(upload(1_000, 100), rows)
-  t.notSame(upload(1_000, 100, 9), rows)
+  t.same(upload({ rows: 1_000, distinct: 100 }), rows)
+  t.notSame(upload({ rows: 1_000, distinct: 100 }, 9), rows)
 })
