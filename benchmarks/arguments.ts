@@ -21,15 +21,16 @@ NAME: memory, file, file-fsync, file-os, redis, dynamodb. Default: all.
   --scenario NAME  only this one (may be repeated): SCENARIOS
   --quick          smaller and fewer; all in less than two minutes
   --json FILE      write the figures
-  --out DIR        write DIR/benchmarks.md, its pictures, and the figures, in DIR/benchmarks/
-  --compare FILE   tell what moved beyond noise against the figures in FILE; status 1 if anything got worse
+  --out DIR        write DIR/benchmarks.md, its pictures, and the figures, in DIR/benchmarks/; needs vega
+  --compare FILE   tell what moved beyond noise against the figures in FILE; status 1 if anything got worse, or failed
   --profile DIR    profile askonce instead of measuring: DIR gets .cpuprofile and .heapprofile files, summaries are printed
-  --render FILE    run nothing: make the page of the figures in FILE (--out DIR; default: docs)
+  --render FILE    run nothing: make the page of the figures in FILE (--out DIR; default: docs); needs vega
   --details        of one of memory, file, redis, dynamodb: its own report and nothing else; further options are the report's
   --help
 
 One storage alone (memory, file, redis, dynamodb), without any of these options, is measured in all scenarios, and then by
-its own report.
+its own report. Status 1 if nothing at all could be measured, or recorded; 2 if something can't be understood, read or written:
+that is told before anything is run.
 `
 
 export type Command =
@@ -62,7 +63,6 @@ const options = {
   profile: { type: 'string' },
   render: { type: 'string' },
   details: { type: 'boolean', default: false },
-  help: { type: 'boolean', default: false },
 } as const satisfies ParseArgsConfig['options']
 
 /** Options that only the storages' own reports have: whoever gives one wants the report. */
@@ -78,18 +78,25 @@ function isReport(name: string | undefined): name is ReportName {
  */
 export function commandOf(argv: readonly string[], scenarios: readonly string[], folder: string): Command {
   const [first, ...rest] = argv
+  if (argv.includes('--help')) return { kind: 'help' }
   if (isReport(first) && (rest.includes('--details') || rest.some((argument) => reportOptions.test(argument)))) {
     return { kind: 'report', name: first, arguments: rest.filter((argument) => argument !== '--details') }
   }
   try {
     const { values, positionals } = parseArgs({ args: [...argv], options, allowPositionals: true })
-    if (values.help) return { kind: 'help' }
+    for (const name of ['json', 'out', 'compare', 'profile', 'render'] as const) {
+      if (values[name] === '') throw new Error(`--${name} needs a name`)
+    }
     const at = (file: string | undefined) => (file === undefined ? null : path.resolve(folder, file))
     if (values.render !== undefined) {
+      const { render, out, ...others } = values
+      const given = Object.entries(others).find(([, value]) => value !== undefined && value !== false)
+      const alien = positionals[0] ?? (given === undefined ? undefined : `--${given[0]}`)
+      if (alien !== undefined) throw new Error(`--render runs nothing, and goes without ${alien}`)
       return {
         kind: 'render',
-        file: path.resolve(folder, values.render),
-        out: path.resolve(folder, values.out ?? 'docs'),
+        file: path.resolve(folder, render),
+        out: path.resolve(folder, out ?? 'docs'),
       }
     }
     if (values.details) throw new Error(`--details needs one of ${reportNames.join(', ')} before it`)

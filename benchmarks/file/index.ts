@@ -4,7 +4,7 @@
  * @module
  */
 
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,6 +12,7 @@ import { parseArgs } from 'node:util'
 import { complete } from '../../src/record.ts'
 import type { EnqueueItem, StorageHandle } from '../../src/storage.ts'
 import { FileStorage } from '../../storages/file/index.ts'
+import { exitOnSignals, TemporaryFolder } from '../../test/support/tidy.ts'
 import { figure, machine, spread, table } from '../support/report.ts'
 import type { Baseline } from './baselines.ts'
 import { appendLoop, atomicWrites } from './baselines.ts'
@@ -24,11 +25,6 @@ type Durability = 'fsync' | 'os'
 const payload = JSON.stringify({ vin: '1HGCM82633A004352', note: 'n'.repeat(80) })
 const hour = 3_600_000
 const rounds = 3
-
-function folder(): { path: string; remove: () => void } {
-  const made = mkdtempSync(path.join(tmpdir(), 'askonce-bench-'))
-  return { path: made, remove: () => rmSync(made, { recursive: true, force: true }) }
-}
 
 function item(id: string): EnqueueItem {
   const tokens = { incarnation: `${id}.dGhpcyBpcyAx`, fingerprint: 'kC3kRkQ5cUeOvq8WkC3kRg' }
@@ -87,7 +83,8 @@ interface Measured {
 
 /** Whole jobs at a depth: the queue holds `depth` jobs all the while. */
 async function ours(durability: Durability, depth: number, concurrency: number, jobs: number): Promise<Measured> {
-  const { path: basePath, remove } = folder()
+  const folder = new TemporaryFolder('bench')
+  const basePath = folder.path
   const { fs, counts } = counting()
   const handle = await new FileStorage({ basePath, durability }, fs).open('bench')
   await fill(handle, 0, depth)
@@ -96,7 +93,7 @@ async function ours(durability: Durability, depth: number, concurrency: number, 
   const measured = await timed(jobs, concurrency, wholeJob(handle, 1))
   const calls = new Map([...counts].map(([name, count]) => [name, count / jobs]))
   await handle.close()
-  remove()
+  folder.end()
   return { ...measured, calls }
 }
 
@@ -106,11 +103,12 @@ async function baseline(
   concurrency: number,
   jobs: number,
 ): Promise<Omit<Measured, 'calls'>> {
-  const { path: basePath, remove } = folder()
+  const folder = new TemporaryFolder('bench')
+  const basePath = folder.path
   const made = await make(basePath, durability === 'fsync', payload)
   const measured = await timed(jobs, concurrency, (index) => made.job(index))
   await made.close()
-  remove()
+  folder.end()
   return measured
 }
 
@@ -169,11 +167,12 @@ async function systemCalls(): Promise<void> {
 }
 
 async function wake(): Promise<void> {
-  const { path: basePath, remove } = folder()
+  const folder = new TemporaryFolder('bench')
+  const basePath = folder.path
   const times = await wakeUps(basePath, 300, async (handle, index) => {
     await handle.enqueue([item(`wake-${index}`)])
   })
-  remove()
+  folder.end()
   times.sort((a, b) => a - b)
   const at = (share: number) => figure(times[Math.floor(times.length * share)] ?? 0)
   console.log(
@@ -190,7 +189,8 @@ function bytesIn(basePath: string): number {
 
 async function sizes(records: number): Promise<void> {
   console.log(`\n## A folder of ${records.toLocaleString('en-US')} records\n`)
-  const { path: basePath, remove } = folder()
+  const folder = new TemporaryFolder('bench')
+  const basePath = folder.path
   const settings = { basePath, durability: 'os' } as const
   const writer = await new FileStorage(settings).open('bench')
   await fill(writer, 0, records)
@@ -214,7 +214,7 @@ async function sizes(records: number): Promise<void> {
   const wholeBytes = bytesIn(basePath)
   const fromSnapshot = await open()
   await fromSnapshot.handle.close()
-  remove()
+  folder.end()
   const perRecord = (bytes: number) => `${figure(bytes / records)} bytes`
   console.log(
     table(
@@ -231,6 +231,7 @@ async function sizes(records: number): Promise<void> {
 /** `npm run bench -- file [--quick]`. */
 export async function run(argv: readonly string[] = []): Promise<void> {
   const { values } = parseArgs({ args: [...argv], options: { quick: { type: 'boolean', default: false } } })
+  exitOnSignals()
   console.log(`# File storage\n\n${machine()}; medians of ${rounds} alternating rounds (min–max), ${tmpdir()}`)
   await throughput(values.quick ? [1_000, 20_000] : [1_000, 20_000, 200_000])
   await systemCalls()

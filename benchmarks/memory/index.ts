@@ -4,6 +4,7 @@
  * @module
  */
 
+import { parseArgs } from 'node:util'
 import { Queue } from '../../src/index.ts'
 import { bytesInUse, figure, machine, spread, table } from '../support/report.ts'
 
@@ -83,7 +84,9 @@ async function bytesPerRecord(jobs: number): Promise<{ queued: number; completed
   return { queued: (queued - before) / jobs, completed: (completed - before) / jobs }
 }
 
-export async function run(): Promise<void> {
+/** `npm run bench -- memory`: takes no options. */
+export async function run(argv: readonly string[] = []): Promise<void> {
+  parseArgs({ args: [...argv] })
   const jobs = 100_000
   const rounds = 5
   // First, while nothing of other rounds is left to be collected.

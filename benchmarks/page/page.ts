@@ -11,7 +11,7 @@ import type { Results } from '../results/results.ts'
 import { indexed, keyOf, ratioToBare } from '../results/statistics.ts'
 import { scenarios } from '../scenarios/index.ts'
 import { figure, table } from '../support/report.ts'
-import type { Chart } from './charts.ts'
+import type { Chart } from './charts/index.ts'
 import { lossesText } from './losses.ts'
 
 /** Which picture stands with which scenario. */

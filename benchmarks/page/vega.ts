@@ -23,10 +23,13 @@ export type Draw = (spec: object) => Promise<string>
 
 export const howToInstall = 'npm ci --prefix benchmarks'
 
-/** Null where the packages are not installed. */
-export async function drawer(): Promise<Draw | null> {
-  // From the project's folder: this module may run as it was compiled, far from them.
-  const { resolve } = createRequire(path.join(process.cwd(), 'benchmarks', 'package.json'))
+/**
+ * Null where the packages are not installed.
+ *
+ * @param root - the project's folder: this module may run as it was compiled, far from the packages
+ */
+export async function drawer(root: string = process.cwd()): Promise<Draw | null> {
+  const { resolve } = createRequire(path.join(root, 'benchmarks', 'package.json'))
   let files: [string, string]
   try {
     files = [resolve('vega'), resolve('vega-lite')]

@@ -10,23 +10,23 @@ import type { Comparison } from './compare.ts'
 import { noiseRule } from './compare.ts'
 import { type MetricName, metrics } from './metrics.ts'
 import type { Results, Series } from './results.ts'
-import { indexed, ratioToBare } from './statistics.ts'
+import { finite, indexed, ratioToBare } from './statistics.ts'
 
-/** A median with its range, if that is worth telling. */
+/** A median with its range, if that is worth telling; a dash where no round has a figure. */
 export function spreadText(samples: readonly number[]): string {
-  const { median, min, max } = spread(samples.filter(Number.isFinite))
+  const known = finite(samples)
+  if (known.length === 0) return figure(Number.NaN)
+  const { median, min, max } = spread(known)
   return min === max ? figure(median) : `${figure(median)} (${figure(min)}–${figure(max)})`
 }
 
 function cell(series: Series | undefined, all: ReadonlyMap<string, Series>): string {
   if (series === undefined) return ''
   const ratio = ratioToBare(series, all)
-  return ratio === null || !Number.isFinite(ratio)
-    ? spreadText(series.samples)
-    : `${spreadText(series.samples)} ${figure(ratio)}x`
+  return ratio === null ? spreadText(series.samples) : `${spreadText(series.samples)} ${figure(ratio)}x`
 }
 
-/** A scenario's table: a row for each case, system and metric, a column for each backend. */
+/** A scenario's table: a row for each case, system and metric, a column for each backend; empty where nothing was measured. */
 export function scenarioTable(results: Results, scenario: string, chosen?: readonly MetricName[]): string {
   const all = indexed(results)
   const own = results.series.filter((series) => series.scenario === scenario)
@@ -41,7 +41,7 @@ export function scenarioTable(results: Results, scenario: string, chosen?: reado
     cells[1 + backends.findIndex(({ name }) => name === series.backend)] = cell(series, all)
     rows.set(name, cells)
   }
-  return table(['', ...backends.map(({ title }) => title)], [...rows.values()])
+  return rows.size === 0 ? '' : table(['', ...backends.map(({ title }) => title)], [...rows.values()])
 }
 
 /** The machine, the versions, the settings: what every figure hangs on. */
@@ -57,8 +57,10 @@ export function settingsText(results: Results): string {
 export function resultsText(results: Results, scenarios: readonly Scenario[]): string {
   const parts = [`# askonce: benchmarks\n\n${settingsText(results)}`]
   for (const { name, title, about } of scenarios) {
-    parts.push(`## ${title}\n\n${about}\n\n${scenarioTable(results, name)}`)
+    const shown = scenarioTable(results, name)
+    if (shown !== '') parts.push(`## ${title}\n\n${about}\n\n${shown}`)
   }
+  if (results.series.length === 0) parts.push('Nothing was measured.')
   if (results.omissions.length > 0) parts.push(`Not measured:\n${omissionsText(results)}`)
   return `${parts.join('\n\n')}\n`
 }
@@ -71,7 +73,7 @@ export function omissionsText({ omissions }: Results): string {
     .join('\n')
 }
 
-export function comparisonText({ moved, compared, missing, added, cautions }: Comparison): string {
+export function comparisonText({ moved, gone, compared, added, cautions }: Comparison): string {
   const parts = [`## Against the earlier run: ${moved.length} of ${compared} figures moved beyond noise`]
   for (const caution of cautions) parts.push(`Take care: ${caution}`)
   if (moved.length > 0) {
@@ -84,7 +86,10 @@ export function comparisonText({ moved, compared, missing, added, cautions }: Co
     ])
     parts.push(table(['figure', 'of', 'before', 'now', ''], rows))
   }
-  if (missing.length > 0) parts.push(`No longer measured: ${missing.join('; ')}`)
+  if (gone.length > 0) {
+    const lines = gone.map(({ key, reason }) => `- ${key}: ${reason ?? 'no longer measured'}`)
+    parts.push(`WORSE, since there are no figures any more:\n${lines.join('\n')}`)
+  }
   if (added.length > 0) parts.push(`New: ${added.length} figures`)
   parts.push(noiseRule)
   return parts.join('\n\n')

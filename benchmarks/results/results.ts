@@ -6,8 +6,8 @@
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { BackendName } from '../backends/backend.ts'
-import { backendNames } from '../backends/backend.ts'
-import { type MetricName, metrics } from './metrics.ts'
+import { checked } from './check.ts'
+import type { MetricName } from './metrics.ts'
 
 /** The rounds of one figure. */
 export interface Series {
@@ -17,7 +17,7 @@ export interface Series {
   /** `askonce`, `bare`, or a peer. */
   readonly system: string
   readonly metric: MetricName
-  /** One a round, in order: round n of one system ran beside round n of the others. */
+  /** One a round, in order: round n of one system ran beside round n of the others. NaN where a round has none. */
   readonly samples: readonly number[]
 }
 
@@ -28,6 +28,8 @@ export interface Omission {
   readonly backend: BackendName
   readonly system: string
   readonly reason: string
+  /** Whether it was tried, in vain. Without it, it was left out on purpose. */
+  readonly failed?: boolean
 }
 
 export interface RunBackend {
@@ -62,7 +64,7 @@ export interface Results {
 export function textOf(results: Results): string {
   const text = JSON.stringify(results, null, 2)
   // Only arrays of numbers: strings could hold anything.
-  const lines = text.replace(/\[\n\s+(-?\d[^"[\]{}]*?)\n\s+\]/g, (_, inner: string) => {
+  const lines = text.replace(/\[\n\s+((?:null|-?\d)[^"[\]{}]*?)\n\s+\]/g, (_, inner: string) => {
     return `[${inner.replace(/,\s+/g, ', ')}]`
   })
   return `${lines}\n`
@@ -75,22 +77,13 @@ export function writeResults(file: string, results: Results): void {
 /**
  * Reads a run.
  *
- * @throws Error that names the file and what is wrong with it
+ * @throws Error that names the file and what is wrong with it, in a line
  */
 export function readResults(file: string): Results {
-  let value: Partial<Results>
   try {
-    value = JSON.parse(readFileSync(file, 'utf8')) as Partial<Results>
+    return checked(JSON.parse(readFileSync(file, 'utf8')))
   } catch (error) {
-    throw new Error(`${file}: ${(error as Error).message}`)
+    // A parser shows what it was given, line breaks and all.
+    throw new Error(`${file}: ${(error as Error).message.replace(/\s+/g, ' ')}`)
   }
-  if (value?.format !== 1) throw new Error(`${file}: not the results of a run in format 1`)
-  const faulty = value.series?.find(
-    ({ backend, metric, samples }) =>
-      !backendNames.includes(backend) || !Object.hasOwn(metrics, metric) || !Array.isArray(samples),
-  )
-  if (value.series === undefined || faulty !== undefined) {
-    throw new Error(`${file}: ${faulty === undefined ? 'no series' : `unknown series ${JSON.stringify(faulty)}`}`)
-  }
-  return value as Results
 }

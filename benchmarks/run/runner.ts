@@ -5,7 +5,7 @@
  */
 
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import type { Backend, BackendName } from '../backends/backend.ts'
 import { backendOf } from '../backends/index.ts'
@@ -43,7 +43,7 @@ class Lane {
   readonly system: string
   readonly rounds: Figures[] = []
   jobs = jobsMin
-  failure: string | null = null
+  hasFailed = false
 
   constructor(backend: BackendName, system: string) {
     this.backend = backend
@@ -139,12 +139,13 @@ class ScenarioRun {
     try {
       await this.#hosts.start(backend)
     } catch (error) {
-      this.#omit('all', backend, 'all', (error as Error).message)
+      this.#omit({ case: 'all', backend, system: 'all', reason: (error as Error).message, failed: true })
     }
   }
 
-  #omit(one: string, backend: BackendName, system: string, reason: string): void {
-    this.omissions.push({ scenario: this.#scenario.name, case: one, backend, system, reason })
+  #omit(omission: Omit<Omission, 'scenario'>): void {
+    const { case: one, backend, system, reason } = omission
+    this.omissions.push({ scenario: this.#scenario.name, ...omission })
     this.#plan.progress(`${this.#scenario.name}, ${one}, ${backend}, ${system}: ${reason}`)
   }
 
@@ -155,7 +156,7 @@ class ScenarioRun {
       const backend: Backend = await backendOf(name)
       const reason = this.#scenario.leftOut?.(backend, one) ?? null
       const systems = this.#systems(name)
-      if (reason !== null) this.#omit(one.name, name, 'all', reason)
+      if (reason !== null) this.#omit({ case: one.name, backend: name, system: 'all', reason })
       else lanes.push(...systems.map((system) => new Lane(name, system)))
     }
     return lanes
@@ -189,10 +190,13 @@ class ScenarioRun {
     const { profile } = this.#plan
     const { name } = this.#scenario
     const kind = recordings[round]
-    const asked =
-      profile === null || kind === undefined
-        ? {}
-        : { recording: { kind, file: profileFile(profile, name, one.name, lane.backend, kind) } }
+    let asked: Partial<Order> = {}
+    if (profile !== null && kind !== undefined) {
+      const file = profileFile(profile, name, one.name, lane.backend, kind)
+      // One of an earlier run would pass for this one's.
+      rmSync(file, { force: true })
+      asked = { recording: { kind, file } }
+    }
     const figures = await this.#measure(one, lane, asked)
     if (figures !== null) lane.rounds.push(figures)
   }
@@ -215,20 +219,21 @@ class ScenarioRun {
     }
   }
 
-  /** Null once the lane has failed: it is not tried again. */
+  /** Null once the lane has failed, which is told once: it is not tried again. */
   async #measure(one: Case, lane: Lane, more: Partial<Order> = {}): Promise<Figures | null> {
-    if (lane.failure !== null) return null
+    const host = this.#hosts.get(lane.backend)
+    // That its process could not be started again was told then, of all lanes.
+    if (lane.hasFailed || host === undefined) return null
     const { quick } = this.#plan
     const { timeoutMs } = settings[quick ? 'quick' : 'full']
     const { system, jobs } = lane
     const order: Order = { scenario: this.#scenario.name, case: one.name, system, jobs, quick, ...more }
     try {
-      const host = this.#hosts.get(lane.backend)
-      if (host === undefined) throw new Error('its process ended before')
       return await host.measure(order, timeoutMs)
     } catch (error) {
-      lane.failure = (error as Error).message
-      this.#omit(one.name, lane.backend, system, lane.failure)
+      lane.hasFailed = true
+      const reason = (error as Error).message
+      this.#omit({ case: one.name, backend: lane.backend, system, reason, failed: true })
       // Whatever it left behind, others shall not meet.
       await this.#hosts.end(lane.backend)
       await this.#startHost(lane.backend)

@@ -59,8 +59,32 @@ t.test('a profile is no measurement, and is not kept or compared as one', async 
   t.match(of('--profile', 'p', '--json', 'a.json'), { kind: 'wrong', message: /--profile goes without --json/ })
 })
 
+t.test('a page that is made again takes a place, and nothing else', async (t) => {
+  for (const [argv, alien] of [
+    [['redis'], 'redis'],
+    [['--scenario', 'wait'], '--scenario'],
+    [['--quick'], '--quick'],
+    [['--compare', 'b'], '--compare'],
+    [['--profile', 'p'], '--profile'],
+    [['--json', 'j'], '--json'],
+    [['--details'], '--details'],
+  ] as const) {
+    const message = `--render runs nothing, and goes without ${alien}`
+    t.same(of('--render', 'a.json', ...argv), { kind: 'wrong', message })
+  }
+})
+
+t.test('no name is no place', async (t) => {
+  for (const name of ['json', 'out', 'compare', 'profile', 'render']) {
+    const wrong = { kind: 'wrong', message: `--${name} needs a name` }
+    t.same(of(`--${name}`, ''), wrong)
+    t.same(of(`--${name}=`), wrong)
+  }
+})
+
 t.test('what is not known is told', async (t) => {
   t.match(of('--scenario', 'sleep'), { kind: 'wrong', message: "no scenario 'sleep'; there are enqueue, wait" })
   t.match(of('--fast'), { kind: 'wrong', message: /--fast/ })
   t.match(of('--help'), { kind: 'help' })
+  t.match(of('file', '--details', '--help'), { kind: 'help' })
 })

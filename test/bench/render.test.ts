@@ -1,11 +1,12 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import t from 'tap'
-import { charts } from '../../benchmarks/page/charts.ts'
-import { writePage } from '../../benchmarks/page/index.ts'
+import { charts } from '../../benchmarks/page/charts/index.ts'
+import { pageWriter } from '../../benchmarks/page/index.ts'
 import { losses, lossesText } from '../../benchmarks/page/losses.ts'
 import { pageOf } from '../../benchmarks/page/page.ts'
 import { drawer, howToInstall } from '../../benchmarks/page/vega.ts'
+import { scenarioTable } from '../../benchmarks/results/print.ts'
 import { readResults, textOf } from '../../benchmarks/results/results.ts'
 import { everything, results, series } from './fixture.ts'
 
@@ -14,10 +15,72 @@ t.test('figures survive being written and read', async (t) => {
   writeFileSync(file, textOf(everything()))
   t.same(readResults(file), everything())
   t.match(readFileSync(file, 'utf8'), /"samples": \[9000, 10000, 12000\]/, 'rounds stand in one line')
-  writeFileSync(file, '{"format":2}')
-  t.throws(() => readResults(file), /run\.json: not the results of a run in format 1/)
-  writeFileSync(file, textOf(results([series('a', 'b', 'memory', 'askonce', 'speed' as 'rate', 1)])))
-  t.throws(() => readResults(file), /unknown series/)
+})
+
+t.test('rounds without a figure survive, and do not become 0', async (t) => {
+  const file = path.join(t.testdir(), 'run.json')
+  const made = results([series('wait', '1', 'redis', 'askonce', 'p50', Number.NaN, 2, 3)])
+  writeFileSync(file, textOf(made))
+  t.match(readFileSync(file, 'utf8'), /"samples": \[null, 2, 3\]/)
+  t.same(readResults(file), made)
+  const none = results([series('wait', '1', 'redis', 'askonce', 'p50', Number.NaN)])
+  t.match(scenarioTable(none, 'wait'), /p50, ms +\| +– \|/)
+})
+
+function told(file: string): string {
+  try {
+    readResults(file)
+    return 'nothing'
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+t.test('what is no run is told, with file and field, in a line', async (t) => {
+  const file = path.join(t.testdir(), 'run.json')
+  const good = JSON.parse(textOf(everything()))
+  const [first] = good.series
+  const [left] = good.omissions
+  for (const [changes, said] of [
+    [{ format: 2 }, 'format must be 1'],
+    [{ series: undefined }, 'series is missing'],
+    [{ series: {} }, 'series must be a list'],
+    [{ series: [first, null] }, 'series[1] must be an object'],
+    [{ series: [first, []] }, 'series[1] must be an object'],
+    [{ series: [{ ...first, scenario: 1 }] }, 'series[0].scenario must be a text'],
+    [{ series: [{ ...first, case: undefined }] }, 'series[0].case is missing'],
+    [{ series: [{ ...first, backend: 'postgres' }] }, 'series[0].backend must be one of memory, '],
+    [{ series: [{ ...first, backend: 'file-os' }] }, 'series[0].backend is not among the backends'],
+    [{ series: [{ ...first, system: null }] }, 'series[0].system must be a text'],
+    [{ series: [{ ...first, metric: 'toString' }] }, 'series[0].metric must be one of rate, '],
+    [{ series: [{ ...first, samples: 'a' }] }, 'series[0].samples must be a list of at least 1'],
+    [{ series: [{ ...first, samples: [] }] }, 'series[0].samples must be a list of at least 1'],
+    [{ series: [{ ...first, samples: [1, '2'] }] }, 'series[0].samples[1] must be a number or null'],
+    [{ backends: undefined }, 'backends is missing'],
+    [{ backends: [{ name: 'x' }] }, 'backends[0].name must be one of memory, '],
+    [{ load: [1] }, 'load must be two numbers'],
+    [{ load: undefined }, 'load is missing'],
+    [{ machine: undefined }, 'machine is missing'],
+    [{ rounds: 0 }, 'rounds must be a whole number from 1'],
+    [{ omissions: undefined }, 'omissions is missing'],
+    [{ omissions: [{ ...left, reason: 3 }] }, 'omissions[0].reason must be a text'],
+    [{ omissions: [{ ...left, failed: 'yes' }] }, 'omissions[0].failed must be true or false'],
+  ] as const) {
+    writeFileSync(file, JSON.stringify({ ...good, ...changes }))
+    t.equal(told(file).slice(0, file.length + 2 + said.length), `${file}: ${said}`)
+  }
+  for (const [content, said] of [
+    ['null', 'the whole must be an object'],
+    ['[]', 'the whole must be an object'],
+    ['{\n "a":\n b', ''],
+    ['', ''],
+  ] as const) {
+    writeFileSync(file, content)
+    t.match(told(file), `${file}: ${said}`)
+    t.notMatch(told(file), '\n')
+  }
+  t.match(told(path.dirname(file)), /EISDIR/)
+  t.match(told(`${file}.no`), /ENOENT/)
 })
 
 t.test('the page has every scenario, its pictures, what was left out, and how to repeat it', async (t) => {
@@ -60,14 +123,28 @@ t.test('losses are those of the figures, the worst first', async (t) => {
   t.match(lossesText(everything()), 'askonce on Redis: 5,000 rows/s; BullMQ, deduplication: 6,000')
 })
 
-t.test('files', async (t) => {
-  const out = t.testdir()
-  await writePage(everything(), out)
-  t.match(readFileSync(path.join(out, 'benchmarks.md'), 'utf8'), '# Benchmarks')
+const draw = await drawer()
+
+t.test('files', { skip: draw === null && `vega is not installed (${howToInstall})` }, async (t) => {
+  const out = path.join(t.testdir(), 'docs')
+  const write = await pageWriter(out)
+  t.same(readdirSync(path.join(out, 'benchmarks')), [], 'trying leaves nothing')
+  const files = await write(everything())
+  t.equal(files.length, 8)
+  t.ok(files.every(existsSync))
+  t.match(readFileSync(path.join(out, 'benchmarks.md'), 'utf8'), /# Benchmarks[\s\S]*benchmarks\/vin\.svg/)
   t.same(readResults(path.join(out, 'benchmarks', 'results.json')), everything())
 })
 
-const draw = await drawer()
+t.test('a page is not written without its pictures, nor where it cannot be', async (t) => {
+  const out = t.testdir({ 'benchmarks.md': 'with pictures' })
+  await t.rejects(pageWriter(out, out), /vega, which is not installed: npm ci --prefix benchmarks/)
+  t.equal(readFileSync(path.join(out, 'benchmarks.md'), 'utf8'), 'with pictures')
+  if (draw === null) return
+  await t.rejects(pageWriter(path.join(out, 'benchmarks.md')), /a file is in the place of a folder/)
+  const taken = t.testdir({ 'benchmarks.md': {} })
+  await t.rejects(pageWriter(taken), /can't write .*benchmarks\.md: it is a folder/)
+})
 
 t.test('pictures', { skip: draw === null && `vega is not installed (${howToInstall})` }, async (t) => {
   for (const { name, spec } of charts(everything())) {
