@@ -28,14 +28,6 @@ export function isPending(response: Response): boolean {
   return (status === 409 || status === 202) && headers.get('idempotent-replay') !== 'true'
 }
 
-/** Statuses below 500 that say "later", as 5xx do: RFC 9110 (408), RFC 8470 (425), RFC 6585 (429). */
-const laterStatuses: readonly number[] = [408, 425, 429]
-
-/** Whether the answer is none that would stay: the same request, later, may have another. */
-export function isFailure({ status }: Response): boolean {
-  return status >= 500 || laterStatuses.includes(status)
-}
-
 /**
  * Sends one request and reads its answer to the end, so that a connection that breaks within the body is found here, where it
  * can be tried again, and not by the caller. The answer's body can still be read.

@@ -8,7 +8,8 @@ import type { Attempt } from './attempt.ts'
 import { attemptIn, isAttemptFresh } from './attempt.ts'
 import { AttemptError, refused } from './errors.ts'
 import type { Send } from './one-try.ts'
-import { isFailure, isPending, tryOnce } from './one-try.ts'
+import { isPending, tryOnce } from './one-try.ts'
+import { isPassingStatus } from './passing-status.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { type AttemptWait, type SendAttemptOptions, settingsOf } from './send-options.ts'
 import { following } from './waiting.ts'
@@ -38,7 +39,7 @@ export async function sendAttempt(attempt: Attempt, send: Send, options: SendAtt
   const sending = new Sending(attempt, send, options)
   try {
     const response = await sending.answer()
-    if (!isFailure(response)) store?.remove(attempt)
+    if (!isPassingStatus(response.status)) store?.remove(attempt)
     return response
   } catch (error) {
     const isExpired = error instanceof AttemptError && error.code === 'ASKONCE_ATTEMPT_EXPIRED'
@@ -79,7 +80,7 @@ class Sending {
       this.#status = 'response' in outcome ? outcome.response.status : null
       if ('response' in outcome && isPending(outcome.response)) {
         await this.#waitForPending(outcome.response)
-      } else if ('response' in outcome && !isFailure(outcome.response)) {
+      } else if ('response' in outcome && !isPassingStatus(outcome.response.status)) {
         return outcome.response
       } else if (!(await this.#waitAfterFailure(outcome))) {
         if ('response' in outcome) return outcome.response

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { isPassingStatus } from '../client/passing-status.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import { guardDuration, guardInteger, InvalidArgumentError } from '../errors.ts'
 import { limits } from '../limits.ts'
@@ -143,7 +144,7 @@ export function readUpstreamOptions(options: Omit<UpstreamOptions, 'upstream'>):
     breaker,
     cache,
     isBreakerOpen: isOpen = isBreakerOpen,
-    isFailure = isFailureStatus,
+    isFailure = isPassingStatus,
     retryFailures = false,
     upstreamTimeoutMs = httpDefaults.upstreamTimeoutMs,
     resultTtlMs = httpDefaults.resultTtlMs,
@@ -235,11 +236,6 @@ export function readOptions(options: IdempotentOptions): IdempotentSettings {
     documentation,
     actorMissingStatus,
   } as IdempotentSettings
-}
-
-/** 408, 425 and 429 say "later", as 5xx do. */
-function isFailureStatus(status: number): boolean {
-  return status >= 500 || status === 408 || status === 425 || status === 429
 }
 
 function readCache(cache: CacheOptions): Required<CacheOptions> {
