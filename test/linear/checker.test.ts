@@ -198,7 +198,7 @@ const bad: Record<string, ReadonlyMap<string, TimedCommand[]>> = {
 for (const [name, given] of Object.entries(good)) {
   t.test(`linearizable: ${name}`, async (t) => {
     const result = checkLinearizability(given)
-    t.equal(result.outcome, 'linearizable', 'message' in result ? result.message : '')
+    t.equal(result.outcome, 'linearizable', name, { message: 'message' in result ? result.message : '' })
   })
 }
 
@@ -270,7 +270,7 @@ t.test('histories of the sound machine are linearizable', async (t) => {
   for (let seed = 1; seed <= 10; seed++) {
     const entries = await historyOf((clock) => new ReferenceStorage({ clock }), seed)
     const result = checkLinearizability(timedCommands(entries, { openMsMax: 5 * latencyMs }))
-    t.equal(result.outcome, 'linearizable', 'message' in result ? `seed ${seed}: ${result.message}` : '')
+    t.equal(result.outcome, 'linearizable', `seed ${seed}`, { message: 'message' in result ? result.message : '' })
   }
 })
 

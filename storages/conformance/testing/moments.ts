@@ -27,9 +27,7 @@ export function momentsOf(
     if (Number.isFinite(now.hi)) limits.add(now.hi)
     const record = seen?.record
     if (record === undefined || record === null) continue
-    shown.add(record.at)
-    if (isTerminal(record)) shown.add(record.settledAt)
-    shown.add(record.spec.createdAt)
+    for (const moment of momentsIn(record)) shown.add(moment)
   }
 
   return ({ command, now }, record) => {
@@ -51,6 +49,15 @@ export function momentsOf(
     for (const length of lengths) for (const limit of limits) for (const by of [0, 1]) add(limit - length + by)
     return [...moments]
   }
+}
+
+/** All that a record tells of moments. */
+function momentsIn(record: JobRecord): readonly number[] {
+  const moments = [record.at, record.spec.createdAt]
+  if (isTerminal(record)) moments.push(record.settledAt)
+  if (record.state === 'completed' && record.outbox !== undefined) moments.push(record.outbox.at, record.outbox.until)
+  if ('kept' in record && record.kept !== undefined) moments.push(record.kept.settledAt, record.kept.until)
+  return moments
 }
 
 /** When a record's state changes by itself. */
