@@ -22,13 +22,13 @@ export type WritePage = (results: Results) => Promise<string[]>
  * @throws Error if there is nothing to draw by, for a page without its pictures is none, or if something can't be written
  */
 export async function pageWriter(out: string, root: string = process.cwd()): Promise<WritePage> {
-  const draw = await drawer(root)
-  if (draw === null) throw new Error(`the page's pictures are drawn by vega, which is not installed: ${howToInstall}`)
   const folder = path.join(out, 'benchmarks')
   const [page, data] = [path.join(out, 'benchmarks.md'), path.join(folder, 'results.json')]
   tryFolder(folder)
   tryFile(page)
   tryFile(data)
+  const draw = await drawer(root)
+  if (draw === null) throw new Error(`the page's pictures are drawn by vega, which is not installed: ${howToInstall}`)
   return async (results) => {
     const drawn = charts(results)
     const pictures = drawn.map(({ name }) => path.join(folder, `${name}.svg`))
