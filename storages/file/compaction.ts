@@ -40,8 +40,10 @@ export class Compaction {
   #snapshotBytes = 0
   #notBefore = 0
   #noRoomBefore = 0
-  /** Where the log ended when there was no room for a seal; -1 if there was. */
+  /** Where the log ended when there was no room for a seal, and from when on that is tried again there; -1 if there was. */
   #noSealAt = -1
+  #noSealBefore = 0
+  #makingRoom: Promise<unknown> | null = null
   /** What the live records took when writing them failed the last time; 0 if it succeeded since. */
   #failedBytes = 0
   #retryMs = retryMs.first
@@ -59,9 +61,15 @@ export class Compaction {
     try {
       this.begin(state)
     } catch (error) {
-      // The calls that find no room say so; as soon as one does find some, the seal may, too.
-      if (isNoRoom(error)) this.#noSealAt = state.position.end
-      else this.#postpone(error)
+      if (!isNoRoom(error)) {
+        this.#postpone(error)
+        return
+      }
+      // The calls that find no room say so; as soon as one does find some, the seal may, too. But where all has ended no call
+      // writes any more, and who shares the disk waits for the room.
+      this.#noSealAt = state.position.end
+      this.#noSealBefore = this.#options.clock.monotonic() + retryMs.first
+      this.#makingRoom = this.makeRoom(state)
     }
   }
 
@@ -111,14 +119,15 @@ export class Compaction {
     return false
   }
 
-  /** Resolves when no snapshot is being written. */
+  /** Resolves when no snapshot is being written, and nothing removed. */
   async idle(): Promise<void> {
     while (this.#running !== null) await this.#running
+    await this.#makingRoom
   }
 
   #isTime(state: ReplicatedLog): boolean {
     const { epoch, end } = state.position
-    if (end === this.#noSealAt) return false
+    if (end === this.#noSealAt && this.#options.clock.monotonic() < this.#noSealBefore) return false
     this.#noSealAt = -1
     const live = state.replica.bytesOnDisk
     if (this.#snapshotEpoch !== epoch) {

@@ -9,7 +9,7 @@ import { VirtualClock } from '../../storages/conformance/index.ts'
 import { nodeFileSystem } from '../../storages/file/file-system.ts'
 import { FileStorage } from '../../storages/file/index.ts'
 import { typescript } from '../support/typescript.ts'
-import { bytesIn, namesIn, onlyFolder, promptFileSystem } from './support/faulty-fs.ts'
+import { bytesIn, gated, namesIn, onlyFolder, promptFileSystem, systemError } from './support/faulty-fs.ts'
 import { enqueue, item, names, states, token, turns, until, warningsOf, work } from './support/jobs.ts'
 import { tempFolder } from './support/temp.ts'
 
@@ -104,6 +104,56 @@ t.test('disk use and memory follow what lives', async (t) => {
     await handle.sweep(1)
     return bytesIn(onlyFolder(basePath)) < 11 * 1024 * 1024
   })
+  await handle.close()
+})
+
+t.test('a full disk is freed of what has ended, though no call writes any more', async (t) => {
+  const { path: basePath, remove } = tempFolder(true)
+  t.teardown(remove)
+  const clock = new VirtualClock()
+  let room = Number.POSITIVE_INFINITY
+  let isNextLogTooMuch = false
+  const limited = gated((call, _, bytes) => {
+    if (call === 'openLog' && isNextLogTooMuch) room = bytesIn(onlyFolder(basePath))
+    if (call !== 'append' && call !== 'writeAtomically') return
+    if (bytesIn(onlyFolder(basePath)) + (bytes?.length ?? 0) > room) throw systemError('ENOSPC', call)
+  }, promptFileSystem)
+  let write = (): void => {}
+  const writing = new Promise<void>((resolve) => {
+    write = resolve
+  })
+  const fs = {
+    ...limited,
+    writeAtomically: (...given: [string, Buffer]) => writing.then(() => limited.writeAtomically(...given)),
+  }
+  const settings = { basePath, durability: 'os', compactionSlackBytes: 65_536, clock } as const
+  const handle = await new FileStorage(settings, fs).open('q')
+  await handle.enqueue(names('job', 60).map((id) => item(id, 'p', 1_000)))
+  const { jobs } = await handle.claim({ generation: token(), leaseMs: 1_000, limit: 60 })
+  const verdict = complete('x'.repeat(2_000), 1_000)
+  await handle.settle(
+    jobs.map(({ spec, generation }) => ({ id: spec.id, generation, verdict })),
+    null,
+  )
+  await clock.advance(950)
+  while (newestEpoch(basePath) < 2) {
+    await enqueue(handle, ['other'], 'x'.repeat(5_000))
+    await handle.cancel(['other'])
+  }
+  room = 0
+  await t.rejects(enqueue(handle, ['refused']), /ENOSPC/, 'nothing can be removed yet: that has been tried')
+  room = Number.POSITIVE_INFINITY
+  write()
+  await until('there is a snapshot', () => namesIn(onlyFolder(basePath)).length === 3)
+  isNextLogTooMuch = true
+  await clock.advance(60)
+  for (let round = 0; round < 20; round++) {
+    await handle.sweep(1_000)
+    await turns(20)
+    await clock.advance(100)
+    isNextLogTooMuch = false
+  }
+  t.ok(bytesIn(onlyFolder(basePath)) < 8_000, `${bytesIn(onlyFolder(basePath))} of ${room} bytes are taken`)
   await handle.close()
 })
 
