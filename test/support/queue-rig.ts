@@ -5,6 +5,7 @@
 
 import type { Test } from 'tap'
 import { type Clock, systemClock } from '../../src/clock.ts'
+import type { Counters } from '../../src/counters.ts'
 import type { Job, QueueOptions } from '../../src/options.ts'
 import { Queue } from '../../src/queue.ts'
 import type { Storage } from '../../src/storage.ts'
@@ -201,6 +202,15 @@ export class QueueRig {
       if (clock === undefined) await this.advance(5)
       else if (round > 40) await clock.advance(this.#stepMs(clock))
     }
+  }
+
+  /** Counts go up when the worker is answered, which may be later than another's look at the result. */
+  async counted(t: Test, { counters }: Pick<Queue, 'counters'>, expected: Partial<Counters>): Promise<void> {
+    const named = Object.entries(expected) as [keyof Counters, number][]
+    const isReached = (): boolean => named.every(([name, count]) => counters[name] >= count)
+    // If it is not, the assertion tells by how much.
+    await this.until('it is counted', isReached).catch(() => {})
+    t.match(counters, expected)
   }
 
   /** The promise's error; fails if there is none. */

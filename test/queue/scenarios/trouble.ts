@@ -142,7 +142,7 @@ export const trouble: readonly Scenario[] = [
         ['a', 'b', 'ASKONCE_TOO_LARGE', 'c', 'd'],
       )
       t.equal(rig.takeErrors().length, 1)
-      t.match(queue.counters, { completed: 4, failed: 1, executed: 5 })
+      await rig.counted(t, queue, { completed: 4, failed: 1, executed: 5 })
     },
   },
   {
