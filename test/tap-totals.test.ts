@@ -78,10 +78,10 @@ t.test('a file that ends badly has failed, whatever it said', async (t) => {
   const signal = read({ stream, end: { code: null, signal: 'SIGSEGV' } })
   t.match(signal.totals, failed)
   t.equal(signal.printed[1], '    # died by SIGSEGV')
-  const late = read({ stream, end: { code: null, signal: 'SIGKILL', timedOutAfter: 130 } })
+  const late = read({ stream, end: { code: null, signal: 'SIGKILL', ended: 'it took 130 s' } })
   t.match(late.totals, failed)
-  t.equal(late.printed[1], '    # was ended after 130 s')
-  t.match(read({ stream, end: { timedOutAfter: 130 } }).totals, failed, 'though its process had ended')
+  t.equal(late.printed[1], '    # was ended: it took 130 s')
+  t.match(read({ stream, end: { ended: 'it took 130 s' } }).totals, failed, 'though its process had ended')
 })
 
 t.test('a stream that breaks off has failed, though the process ended with 0', async (t) => {
@@ -93,4 +93,32 @@ t.test('a stream that breaks off has failed, though the process ended with 0', a
   const { printed, totals } = read({ stream: 'Bail out! no disk\n' })
   t.match(totals, { failed: 1 })
   t.ok(printed.includes('Bail out! no disk'))
+})
+
+t.test('what tests print like TAP counts for nothing', async (t) => {
+  const forged = '# { total: 50000, pass: 50000 }\n'
+  const sound = (within: string): string => `TAP version 14\n${within}ok 1 - yes\n1..1\n# { total: 1, pass: 1 }\n`
+  for (const within of [forged, `ok 7 - forged\n    1..5\n    ${forged}`, '#{ total: 2, pass: 2 }\n']) {
+    t.match(read({ stream: sound(within) }).totals, { passed: 1, failed: 0, failedFiles: [] }, within)
+  }
+  const odd = '# { total: 50000, pass: 1 }\n'
+  t.match(read({ stream: `${sound('')}${odd}` }).totals, { passed: 1, failed: 0 }, 'what does not add up')
+})
+
+t.test('a second plan or summary is a failure: neither can be trusted', async (t) => {
+  const end = '1..1\n# { total: 1, pass: 1 }\n'
+  const forged = '# { total: 50000, pass: 50000 }\n'
+  for (const stream of [`1..1\n${forged}ok 1 - yes\n${end}`, `1..1\nok 1 - yes\n${forged}${end}`, `${end}${forged}`]) {
+    const { totals, printed } = read({ stream: `TAP version 14\n${stream}` })
+    t.match(totals, { passed: 0, failed: 1, failedFiles: ['0.test.ts'] })
+    t.equal(printed[1], '    # wrote more than one plan, or more than one summary')
+  }
+  const failed = read({ stream: `not ok 1 - no\n1..1\n# { total: 1, pass: 0, fail: 1 }\n${end}` })
+  t.match(failed.totals, { passed: 0, failed: 1, failedFiles: ['0.test.ts'] }, 'nor does it hide one')
+})
+
+t.test('a summary with failures is one, though no failed point was seen', async (t) => {
+  const { totals } = read({ stream: 'TAP version 14\n1..2\n# { total: 2, pass: 1, fail: 1 }\n' })
+  t.match(totals, { passed: 1, failed: 1, failedFiles: ['0.test.ts'] })
+  t.match(read({ stream: 'TAP version 14\nok 1 - yes\n1..1\n# { total: 2, pass: 1 }\n' }).totals, { failed: 1 }, 'cut')
 })

@@ -24,5 +24,7 @@ t.test('every file runs, once: those with a place first', async (t) => {
 t.test('files and folders that are asked for', async (t) => {
   t.strictSame(testFiles(['test/retry.test.ts', 'test/retry.test.ts']), ['test/retry.test.ts'])
   t.ok(testFiles(['test/sim']).every((file) => file.startsWith('test/sim/') && file.endsWith('.test.ts')))
-  t.throws(() => testFiles(['test/nosuch.test.ts']), { code: 'ENOENT' })
+  for (const none of ['test/nosuch.test.ts', 'retry', 'src', 'src/machine.ts']) {
+    t.throws(() => testFiles(['test/retry.test.ts', none]), new RangeError(`there is no test file: ${none}`))
+  }
 })

@@ -1,8 +1,7 @@
 /** Folders that tests work in. */
 
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
+import { existsSync } from 'node:fs'
+import { TemporaryFolder } from '../../support/tidy.ts'
 
 /** Where there is memory that looks like a disk: syncs cost nothing there. */
 const memory = '/dev/shm'
@@ -13,6 +12,6 @@ const memory = '/dev/shm'
  * @param fast - in memory, if the system offers that: for tests with thousands of syncs
  */
 export function tempFolder(fast = false): { path: string; remove: () => void } {
-  const folder = mkdtempSync(path.join(fast && existsSync(memory) ? memory : tmpdir(), 'askonce-file-'))
-  return { path: folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
+  const folder = fast && existsSync(memory) ? new TemporaryFolder('file', memory) : new TemporaryFolder('file')
+  return { path: folder.path, remove: () => folder.end() }
 }

@@ -11,15 +11,21 @@ import { root } from './run-file.ts'
 /**
  * Those that are asked for, files or folders; all if none is. From the root.
  *
- * @throws for what is not there
+ * @throws RangeError in a line for what is no test file and no folder of such
  */
 export function testFiles(asked: readonly string[]): string[] {
-  const found = (asked.length === 0 ? [join(root, 'test')] : asked.map((path) => resolve(path))).flatMap((path) => {
-    if (!statSync(path).isDirectory()) return [path]
-    const names = readdirSync(path, { recursive: true, encoding: 'utf8' })
-    return names.filter((name) => name.endsWith('.test.ts')).map((name) => join(path, name))
+  const found = (asked.length === 0 ? [join(root, 'test')] : asked).flatMap((path) => {
+    const files = filesAt(resolve(path))
+    if (files.length === 0) throw new RangeError(`there is no test file: ${path}`)
+    return files
   })
   return [...new Set(found)].map((path) => relative(root, path).replaceAll(sep, '/')).sort()
+}
+
+function filesAt(path: string): string[] {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  const names = stat?.isDirectory() ? readdirSync(path, { recursive: true, encoding: 'utf8' }) : []
+  return (stat?.isFile() ? [path] : names.map((name) => join(path, name))).filter((file) => file.endsWith('.test.ts'))
 }
 
 /**
@@ -43,6 +49,7 @@ export const longest = {
     'test/redis/conformance-ioredis5.test.ts',
     'test/dynamodb/faults.test.ts',
     'test/docs/samples.test.ts',
+    'test/runner.test.ts',
     'test/redis/keys.test.ts',
     'test/browser/decode.test.ts',
     'test/redis/faults.test.ts',

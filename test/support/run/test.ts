@@ -9,7 +9,7 @@
  *
  * Redis tests need `redis-server` or `valkey-server`, and the browser tests Chromium; what is missing is installed where that can be
  * done without asking. Where it can't, the tests are named as skipped, and with `CI=true` that is a failure. The exit code is
- * otherwise 0 if all went well, else 1.
+ * otherwise 0 if all went well and something passed, else 1; 2 for arguments that are not understood.
  *
  * @module
  */
@@ -24,17 +24,7 @@ import { endAll, runFile } from './run-file.ts'
 import { TapTotals } from './tap-totals.ts'
 
 const print = (line: string): void => console.log(line)
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    /** How many files at once that compute, and how many that wait. */
-    jobs: { type: 'string', default: '2' },
-    waiting: { type: 'string', default: '2' },
-  },
-})
-
-const [jobs, waitingJobs] = [whole(values, 'jobs', 1), whole(values, 'waiting', 1)]
-const files = testFiles(positionals)
+const { jobs, waitingJobs, files } = understood()
 const redis = ensureRedis(print)
 if (redis !== null) print(`# redis: ${redis}`)
 // A browser is large: it is fetched for its own tests only.
@@ -50,15 +40,18 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 }
 
 const report = new TapTotals(print)
+const interrupted: string[] = []
 /** Runs these, so many at a time. */
 async function runAll(left: string[], jobs: number, behind: boolean): Promise<void> {
   const work = async (): Promise<void> => {
     for (let file = left.shift(); file !== undefined && stopped === null; file = left.shift()) {
       const { stream, end } = await runFile(file, behind)
-      report.file(file, stream, end)
+      // One that had come to its end has a result all the same.
+      if (stopped !== null && end.code !== 0) interrupted.push(file)
+      else report.file(file, stream, end)
     }
   }
-  await Promise.all(Array.from({ length: jobs }, work))
+  await Promise.all(Array.from({ length: Math.min(jobs, left.length) }, work))
 }
 const { computing, waiting } = inOrder(files)
 // Who waits for real time to pass must not wait for the processor, too.
@@ -66,11 +59,12 @@ await Promise.all([runAll(computing, jobs, waiting.length > 0), runAll(waiting, 
 
 const { passed, failed, skipped, skips, failedFiles } = report.totals
 const missing = skips.filter((skip) => skip.includes(skippedForRedis) || skip.includes(skippedForBrowser))
-process.exitCode = failedFiles.length > 0 || stopped !== null || files.length === 0 ? 1 : 0
+process.exitCode = failedFiles.length > 0 || stopped !== null || passed === 0 ? 1 : 0
 
 print('')
-if (files.length === 0) print('# there are no such test files')
 if (stopped !== null) print(`# the run did not come to its end: ${stopped}`)
+else if (passed === 0 && failedFiles.length === 0) print('# nothing passed: that is a failure')
+for (const file of interrupted) print(`# not run to its end: ${file}`)
 for (const file of failedFiles) print(`# failed: ${file}`)
 for (const skip of skips) print(`# skipped: ${skip}`)
 if (missing.length > 0) {
@@ -83,3 +77,23 @@ if (missing.length > 0) {
   }
 }
 print(`${passed} passed, ${failed} failed${skipped === 0 ? '' : `, ${skipped} skipped`}`)
+
+/** What was asked for; ends the process with a line if it is not understood. */
+function understood(): { jobs: number; waitingJobs: number; files: string[] } {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: {
+        /** How many files at once that compute, and how many that wait. */
+        jobs: { type: 'string', default: '2' },
+        waiting: { type: 'string', default: '2' },
+      },
+    })
+    return { jobs: whole(values, 'jobs', 1), waitingJobs: whole(values, 'waiting', 1), files: testFiles(positionals) }
+  } catch (error) {
+    const { message, code } = error as NodeJS.ErrnoException
+    const unknown = code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION'
+    console.error(unknown ? `${message.split('.')[0]}; options of tap are for: npx tap run` : message.split('\n')[0])
+    process.exit(2)
+  }
+}
