@@ -66,8 +66,8 @@ ${settingsText(results)}
 
 Of DynamoDB nothing here says how fast AWS is: it is played by dynalite. Its ratios count, and its request units, which
 \`npm run bench -- dynamodb --details\` computes by AWS's rules. For askonce beside BullMQ, bee-queue and @platformatic/job-queue on
-Redis, case by case, see [benchmarks/redis](../benchmarks/redis/README.md). What profiles of each storage show, and what is
-known to be wrong with these figures, is told in [Performance](performance.md).`
+Redis, case by case, see [benchmarks/redis](../benchmarks/redis/README.md). What profiles of each storage show is told in
+[Performance](performance.md).`
 }
 
 function headlineTable(results: Results): string {

@@ -101,6 +101,8 @@ function beeQueue({ module, version }: LoadedPeer): System {
     version,
     async open(url, name) {
       const producer = new Bee(name, { redis: { url }, isWorker: false })
+      // The connections of one that hung, and can't be closed, break when the server ends; a broken one's waits are given up.
+      producer.on('error', () => {})
       await producer.ready()
       const make = (id: string) => producer.createJob(payload).setId(id)
       let worker: Peer = null
@@ -116,6 +118,7 @@ function beeQueue({ module, version }: LoadedPeer): System {
           }),
         async work(concurrency, onRun) {
           worker = new Bee(name, { redis: { url }, getEvents: false })
+          worker.on('error', () => {})
           worker.on('succeeded', () => completed++)
           await worker.ready()
           worker.process(concurrency, async () => {
