@@ -50,6 +50,7 @@ export const config = {
     labelFontSize: 11,
     labelLimit: 0,
     symbolSize: 80,
+    symbolOpacity: 1,
   },
   title: {
     color: inks.text,
