@@ -177,6 +177,7 @@ export const sourceMutants: readonly SourceMutant[] = [
     replace: `if (heldUntil > now && !mine) return { record, answer: 'refused' }
       return step(record, { type: 'claim', generation, leaseMs, graceMs: 0 }, now)`,
     oracles: ['one lease'],
+    from: 600,
   },
   {
     name: 'the waiter trusts wake-ups alone',

@@ -59,8 +59,8 @@ interface Totals {
   readonly violations: readonly { readonly seed: number; readonly oracle: string; readonly message: string }[]
 }
 
-/** How long one mutant may take: some never end. */
-const patienceMs = 60_000
+/** How long one mutant may take, for one may never end. Most take half a second, but not where many others run. */
+const patienceMs = 180_000
 
 async function simulateIn(
   folder: string,
