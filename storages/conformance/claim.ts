@@ -219,23 +219,27 @@ export const claimCases: readonly Case[] = [
     name: 'claim: nextInMs, where told, is never later than the next due record, and never 0 for nothing',
     async run(rig) {
       const handle = await rig.open()
-      const nextInMs = async () => (await handle.claim({ ...lease(rig), limit: 10 })).nextInMs
-      const within = (value: number | null, most: number, what: string) => {
-        if (value === null) return
-        assert.ok(value > 0, `${what}: nextInMs is ${value}, nothing is due`)
-        assert.ok(value <= most, `${what}: nextInMs is ${value}, over ${most}`)
+      const within = async (most: number, what: string) => {
+        for (const ids of [undefined, [], ['absent']]) {
+          const { nextInMs } = await handle.claim({ ...lease(rig), limit: 10, ...(ids === undefined ? {} : { ids }) })
+          if (nextInMs === null) continue
+          const how = ids === undefined ? what : `${what}, claiming ${ids.length} ids`
+          assert.ok(nextInMs > 0, `${how}: nextInMs is ${nextInMs}, nothing is due`)
+          assert.ok(nextInMs <= most, `${how}: nextInMs is ${nextInMs}, over ${most}`)
+        }
       }
-      await enqueueNew(rig, handle, ['later'], { delayMs: longMs })
-      within(await nextInMs(), longMs, 'a delayed job')
+      const later = Array.from({ length: 8 }, (_, index) => `later ${index}`)
+      await enqueueNew(rig, handle, later, { delayMs: longMs })
+      await within(longMs, 'a delayed job')
       await begin(rig, handle, 'leased', longMs / 2)
-      within(await nextInMs(), longMs / 2 + rig.graceMs, 'a lease that may run out')
+      await within(longMs / 2 + rig.graceMs, 'a lease that may run out')
       const job = await begin(rig, handle, 'failing')
       await settleOne(handle, job, retry('oh', longMs / 4))
-      within(await nextInMs(), longMs / 4, 'a retry')
+      await within(longMs / 4, 'a retry')
       const inline = item(rig, 'inline', { lease: lease(rig, rig.shortMs) })
       const [answer] = (await handle.enqueue([inline])).answers
       await rig.waitUntil(handle, answer!.record.at + rig.graceMs)
-      within(await nextInMs(), longMs / 4, 'an inline run that is over, which is not for workers')
+      await within(longMs / 4, 'an inline run that is over, which is not for workers')
       await enqueueNew(rig, handle, ['one', 'two'])
       const limited = await handle.claim({ ...lease(rig), limit: 1 })
       if (limited.jobs.length === 1 && rig.traits.ordering === 'fifo' && limited.nextInMs !== null) {

@@ -68,7 +68,8 @@ export class RoundClaims {
   async claim(request: ClaimRequest): Promise<ClaimAnswer> {
     const { ids } = request
     if (ids === undefined) return this.#round(request, this.#next(), null)
-    if (ids.length === 0) return (this.#parts[0] as Operations).claim(request)
+    // What only some partitions were asked is not known of all.
+    if (ids.length === 0) return { ...(await (this.#parts[0] as Operations).claim(request)), nextInMs: null }
     let answer: ClaimAnswer | null = null
     for (let partition = 0; partition < this.#parts.length; partition++) {
       const own = ids.filter((id) => partitionOf(id, this.#parts.length) === partition)
@@ -77,7 +78,6 @@ export class RoundClaims {
       if (own.length === 0) continue
       answer = merged(answer, await (this.#parts[partition] as Operations).claim({ ...request, limit, ids: own }))
     }
-    // What the others know of the next due record was not asked.
     return { ...(answer as ClaimAnswer), nextInMs: null }
   }
 
@@ -120,7 +120,7 @@ export class RoundClaims {
       now = Math.max(now, found.now)
       if (found.nextInMs !== null) dueAt.push(found.now + found.nextInMs)
     }
-    const known = asked === this.#parts.length && dueAt.length > 0
+    const known = asked === this.#parts.length && records.length < request.limit && dueAt.length > 0
     return { now, records, nextInMs: known ? Math.max(0, Math.min(...dueAt) - now) : null }
   }
 
@@ -144,8 +144,9 @@ export class RoundClaims {
         break
       }
     }
-    const { nextInMs } = answer as ClaimAnswer
-    const known = asked === this.#parts.length || nextInMs === 0
+    const { nextInMs, jobs } = answer as ClaimAnswer
+    // The one that brought the last job of a full answer does not tell what else it has.
+    const known = (asked === this.#parts.length && jobs.length < request.limit) || nextInMs === 0
     return { ...(answer as ClaimAnswer), nextInMs: known ? nextInMs : null }
   }
 }
