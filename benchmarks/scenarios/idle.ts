@@ -16,7 +16,7 @@ export const idleScenario: Scenario = {
     {
       name: '64 slots',
       size: 'own',
-      rounds: 4,
+      rounds: quick ? 2 : 4,
       together: true,
       measure: (trial) =>
         withSession(trial, async (session) => {
